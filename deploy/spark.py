@@ -1,9 +1,14 @@
 """Spark sessions: how every Spark process of Galatea is configured, on this machine and on a cluster."""
 
+import hashlib
 import os
 import re
+import stat
 import sys
+import tempfile
+from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,7 +21,6 @@ from master_dataset.kafka.connection import OAUTH_URLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -177,6 +181,12 @@ _YOUNG_OF_STREAMS = "-Xmn64m"
 """Java would take a third of the heap, and fill all of it before it collects what a micro-batch has left."""
 
 
+_SOCKET_PATH_BYTES = 103
+"""Longest path of a Unix socket on macOS; Linux has room for four more."""
+_SOCKET_NAME_BYTES = len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
+"""What Spark adds to the folder."""
+
+
 class Work(Enum):
     """What a session is for: a stream, a computation of seconds, or one of minutes."""
 
@@ -205,6 +215,32 @@ _STREAMING = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+
+
+def socket_options(settings: "Settings", scratch: Path) -> "Mapping[str, str]":
+    """Return the options that let Spark's Java and Python processes speak over Unix sockets instead of loopback ports.
+
+    Any user of the machine can connect to a port. PySpark reads the secret of a connection without a time limit, so a
+    silent one kept a stream from its accumulators, and every connection to the daemon forked a worker.
+
+    Args:
+        settings: Of the deployment.
+        scratch: The private folder of the driver, where the sockets are. Executors of a cluster have them in their own.
+
+    Raises:
+        OperatorError: The path of `scratch` is too long for sockets, and its replacement belongs to somebody else.
+    """
+    enabled = {"spark.python.unix.domain.socket.enabled": "true"}
+    if on_cluster(settings) or len(os.fsencode(scratch)) + _SOCKET_NAME_BYTES <= _SOCKET_PATH_BYTES:
+        return enabled  # in `java.io.tmpdir`
+    short = Path(tempfile.gettempdir(), f"galatea-{hashlib.sha256(os.fsencode(scratch)).hexdigest()[:16]}")
+    with suppress(FileExistsError):
+        short.mkdir(mode=0o700)
+    found = short.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        message = f"`{short}` would hold the sockets of Spark, and others of this machine can use it"
+        raise OperatorError(message, do="remove it, or set GALATEA_HOME to a shorter path")
+    return {**enabled, "spark.python.unix.domain.socket.dir": str(short)}
 
 
 def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int, partitions: int) -> "SparkSession":
@@ -243,6 +279,7 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **authentication_options(settings),
+        **socket_options(settings, scratch),
         **executor_options(settings),
         **object_store_options(settings),
     }

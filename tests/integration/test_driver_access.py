@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENDPOINT = "HeartbeatReceiver"
-PORTS = 3
-"""A stream's process listens for calls of Java, for its accumulators, and for whoever reads its metrics."""
+PORTS = 2
+"""A stream's process listens for calls of Java, and for whoever reads its metrics."""
 RESULT, REFUSED = b"!", b""
 """How the answer to a call begins, also if the function fails; and what is said to who does not know the secret."""
 
@@ -69,10 +69,7 @@ def answer_to_a_call(port: int) -> bytes:
     """What a process says when a stranger calls the function of its first stream, as Java does; none if it hangs up."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection, suppress(ConnectionResetError):
         connection.sendall(b"c\np0\ncall\n" + 100 * b"e\n")  # as long as any secret that is waited for
-        try:
-            return connection.recv(1000)
-        except TimeoutError:
-            return b"nothing yet"  # accumulators have one connection at a time, that of Java
+        return connection.recv(1000)
     return b""
 
 
@@ -86,3 +83,13 @@ def test_who_does_not_know_the_secret_calls_no_function_of_a_stream(stack: Stack
     assert len(answers) == PORTS
     assert [answer for answer in answers if answer.startswith(RESULT)] == []
     assert REFUSED in answers
+
+
+def test_no_port_of_a_stream_forks_a_worker(stack: Stack) -> None:
+    pid = Records(stack.settings.home).pid("speed")
+    daemons = [each for each in psutil.Process(pid).children(recursive=True) if "deploy.spark_daemon" in each.cmdline()]
+
+    opened = [connection for each in daemons for connection in each.net_connections("tcp")]
+
+    assert daemons
+    assert [each for each in opened if each.status == psutil.CONN_LISTEN] == []

@@ -1,13 +1,14 @@
 """What is said of a cluster is said to a cluster only, and nothing listens beyond loopback unless it has to."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
-from deploy.spark import driver_host, executor_options, executor_python, further_options
+from deploy.spark import driver_host, executor_options, executor_python, further_options, socket_options
 from master_dataset.errors import OperatorError
 
 
@@ -122,3 +123,39 @@ def test_further_options_that_are_no_json_object_of_texts_are_refused_in_a_sente
         Settings(home=tmp_path)
 
     assert refused.value.problems == [sentence]
+
+
+ENABLED, FOLDER = "spark.python.unix.domain.socket.enabled", "spark.python.unix.domain.socket.dir"
+
+
+def test_sockets_are_in_the_scratch_folder_unless_its_path_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    local, far = settings(tmp_path, "local[2]"), settings(tmp_path, "spark://127.0.0.1:7077")
+    long = Path("/", "a" * 60, "b")
+
+    options = socket_options(local, long)
+
+    assert socket_options(local, Path("/home/galatea/spark/speed")) == {ENABLED: "true"}
+    assert socket_options(far, long) == {ENABLED: "true"}
+    assert (options[ENABLED], Path(options[FOLDER]).parent) == ("true", tmp_path)
+    assert Path(options[FOLDER]).stat().st_mode & 0o777 == 0o700
+    assert socket_options(local, long) == options
+
+
+@pytest.mark.parametrize("way", ["open to others", "a link"])
+def test_a_folder_of_sockets_that_others_can_use_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    local, long = settings(tmp_path, "local[2]"), Path("/", "a" * 60, "b")
+    folder = Path(socket_options(local, long)[FOLDER])
+    if way == "a link":
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.chmod(0o755)
+
+    with pytest.raises(OperatorError, match="would hold the sockets of Spark"):
+        socket_options(local, long)
