@@ -47,7 +47,7 @@ from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.hosts import AllowedHosts
-from serving_layer.http.server import Server, ServerConfig, shared_socket
+from serving_layer.http.server import Server, ServerConfig, bound_sockets
 from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.ingest.tokens import TokenWriter
@@ -170,7 +170,7 @@ def run(process: Process, settings: Settings) -> None:
         producer.close()
 
     server = Server(config, listening, starting=starting, ending=live.close, ended=ended)
-    server.run([shared_socket(settings.api.host, settings.api.port)] if settings.api.processes > 1 else None)
+    server.run(bound_sockets(settings.api.host, settings.api.port, is_shared=settings.api.processes > 1))
 
 
 def say_who_reads(api: "ApiSettings") -> None:

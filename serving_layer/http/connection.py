@@ -6,8 +6,11 @@ reads nothing. Requests whose length is ambiguous are rejected, as they could be
 
 import asyncio
 import re
+import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from http import HTTPStatus
+from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import httptools
@@ -148,9 +151,25 @@ class Connection(HttpToolsProtocol):
         self._unsent = 0
         self._discards = False  # whatever arrives after a rejected request
         self._lingers_since: float | None = None
+        self._handshake: asyncio.Task[None] | None = None
+
+    async def encrypt(self, accepted: socket, context: ssl.SSLContext) -> None:
+        """Do the TLS handshake of a connection, in a task of its own. It counts as open from the beginning.
+
+        asyncio's servers tell nobody of a connection before its handshake is complete, a minute later at most, so that
+        whoever opened thousands and sent nothing would take all files of the process.
+        """
+        self._handshake = asyncio.current_task()
+        self._connections.enter(self)
+        seconds = self._limits.receive_seconds
+        with suppress(OSError, asyncio.CancelledError):  # it failed, took too long, or was closed
+            await self.loop.connect_accepted_socket(lambda: self, accepted, ssl=context, ssl_handshake_timeout=seconds)
+        if self._handshake is not None:
+            self._connections.leave(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Register the connection."""
+        self._handshake = None
         super().connection_made(transport)
         self._connections.enter(self)
 
@@ -244,6 +263,8 @@ class Connection(HttpToolsProtocol):
 
     def check(self, now: float) -> int:
         """See `ManagedConnection`."""
+        if self._handshake is not None:
+            return 0  # it has a limit of its own
         limits, unsent = self._limits, self.transport.get_write_buffer_size()
         if not unsent or unsent < self._unsent:
             self._progress_at = now
@@ -265,6 +286,9 @@ class Connection(HttpToolsProtocol):
     def close(self, why: str) -> None:
         """See `ManagedConnection`."""
         CLOSED.labels(why).inc()
+        if self._handshake is not None:
+            self._handshake.cancel()
+            return
         if why == "too_many" and not self._has_answered:
             self.transport.write(error_bytes(TooBusyError("Too many connections are open.", do="Try again.")))
         if why in GRACEFUL:

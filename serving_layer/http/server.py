@@ -5,9 +5,20 @@ import resource
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
-from socket import SO_REUSEADDR, SO_REUSEPORT, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
+from socket import (
+    AF_INET6,
+    IPPROTO_IPV6,
+    IPV6_V6ONLY,
+    SO_REUSEADDR,
+    SO_REUSEPORT,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    getaddrinfo,
+    socket,
+)
 from typing import Any
 
+import structlog
 import uvicorn
 
 from serving_layer.http.certificate import ServerCertificate
@@ -24,29 +35,35 @@ def raise_open_file_limit(most: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
-def shared_socket(host: str, port: int) -> socket:
-    """A socket for a port on which several processes listen. Linux divides new connections among those that do.
+_PAUSE_SECONDS = 0.1
+"""Before the next connection is accepted, after one could not be."""
+log = structlog.get_logger()
 
-    Only processes of one user can share a port. This one gets no connections before its server starts to listen.
+
+def bound_sockets(host: str, port: int, *, is_shared: bool) -> list[socket]:
+    """Sockets for a port, one for each address of the host. They get no connections before their server listens.
 
     Args:
-        host: address to listen on.
+        host: name or address to listen on.
         port: its port.
-
-    Returns:
-        The socket, bound.
+        is_shared: several processes of one user listen; Linux divides new connections among those that do.
 
     Raises:
         OSError: the port is taken by a process that does not share it.
     """
-    family, kind, protocol, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
-    made = socket(family, kind, protocol)
+    made: list[socket] = []
     try:
-        made.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-        made.setsockopt(SOL_SOCKET, SO_REUSEPORT, 1)
-        made.bind(address)
+        for family, kind, protocol, _, address in getaddrinfo(host, port, type=SOCK_STREAM):
+            made.append(socket(family, kind, protocol))
+            made[-1].setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+            if is_shared:
+                made[-1].setsockopt(SOL_SOCKET, SO_REUSEPORT, 1)
+            if family == AF_INET6:
+                made[-1].setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)
+            made[-1].bind(address)
     except OSError:
-        made.close()
+        for each in made:
+            each.close()
         raise
     return made
 
@@ -87,7 +104,6 @@ class ServerConfig(uvicorn.Config):
             log_level="warning",
             backlog=limits.connections,
             timeout_keep_alive=int(limits.idle_seconds),
-            ssl_context_factory=(lambda *_: certificate.context) if certificate else None,
             **more,
         )
 
@@ -114,20 +130,40 @@ class Server(uvicorn.Server):
             ended: called after the last response.
         """
         super().__init__(config)
-        self._open, self._certificate = config.open, config.certificate
+        self._own, self._open, self._certificate = config, config.open, config.certificate
         self._starting, self._listening, self._ending, self._ended = starting, listening, ending, ended
         self._tasks = list[asyncio.Task[None]]()
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Await `starting`, start to listen, then call `listening`."""
+        """Await `starting`, start to listen, then call `listening`. `sockets`: bound, at least one."""
+        sockets = sockets or []
         raise_open_file_limit(self._open.limits.connections + OTHER_FILES)
         if self._starting is not None:
             await self._starting()
-        await super().startup(sockets)
+        for each in sockets if self._certificate else []:
+            each.setblocking(False)  # noqa: FBT003 - of the standard library
+            each.listen(self.config.backlog)
+        await super().startup([] if self._certificate else sockets)
         self._tasks.append(asyncio.ensure_future(self._open.check_forever()))
         if self._certificate is not None:
             self._tasks.append(asyncio.ensure_future(self._certificate.follow()))
+            self._tasks += [asyncio.ensure_future(self._accept(each, self._certificate)) for each in sockets]
         self._listening()
+
+    async def _accept(self, listener: socket, certificate: ServerCertificate) -> None:
+        """Accept connections that begin with a TLS handshake."""
+        loop = asyncio.get_running_loop()
+        handshakes = set[asyncio.Task[None]]()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except OSError as error:  # the client has gone, or there are too many open files
+                log.warning("connection.not_accepted", error=str(error))
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            made = Connection(self._own, self.server_state, self.lifespan.state)
+            handshakes.add(task := loop.create_task(made.encrypt(accepted, certificate.context)))
+            task.add_done_callback(handshakes.discard)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Finish the open requests between `ending` and `ended`."""

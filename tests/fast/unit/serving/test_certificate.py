@@ -3,6 +3,7 @@
 import os
 import socket
 import ssl
+from contextlib import ExitStack
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from deploy.settings import Settings
 from galatea.client import Client
 from galatea.client.errors import InvalidResponseError
 from serving_layer.http.certificate import RELOADS, ServerCertificate
+from serving_layer.http.connections import ConnectionLimits
+from tests.support.raw_http import wire
 from tests.support.secured_servers import HOST, Authority, Issued
 from tests.support.world_clients import listening
 
@@ -62,6 +65,38 @@ def test_protocols_older_than_tls_1_2_are_refused(authority: Authority) -> None:
     certificate = served(authority.issue("server"))
 
     assert certificate.context.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+def test_silent_connections_count_before_their_handshake_and_end_soon(authority: Authority) -> None:
+    limits = ConnectionLimits(connections=3, receive_seconds=1.0)
+    with listening(says_who_asks, limits, served(authority.issue("server"))) as url, ExitStack() as open_:
+        silent = [open_.enter_context(wire(url)) for _ in range(5)]
+        for each in silent[:2]:  # more than there may be
+            each.listen(1)
+        too_many = [each.is_closed for each in silent]
+
+        trusted = httpx.get(url, verify=ssl.create_default_context(cafile=authority.file), trust_env=False)
+        for each in silent[2:]:
+            each.listen(1)
+
+    assert too_many == [True, True, False, False, False]
+    assert trusted.text == f"https {HOST}"
+    assert all(each.is_closed and not each.heard for each in silent)
+
+
+def test_a_large_body_that_comes_with_the_handshake_is_read_to_its_end(authority: Authority) -> None:
+    async def counts(scope: Any, receive: Any, send: Any) -> None:
+        size, more = 0, True
+        while more:
+            message = await receive()
+            size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+        await says_who_asks({**scope, "scheme": str(size)}, receive, send)
+
+    with listening(counts, certificate=served(authority.issue("server"))) as url:
+        trusted = ssl.create_default_context(cafile=authority.file)
+        for size in (0, 1, 300_000, 3_000_000):
+            answer = httpx.post(url, content=b"x" * size, verify=trusted, trust_env=False)
+            assert answer.text == f"{size} {HOST}"
 
 
 def test_a_renewed_certificate_is_shown_without_a_restart(authority: Authority) -> None:

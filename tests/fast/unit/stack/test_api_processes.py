@@ -13,7 +13,7 @@ from deploy.recompute_runner import Runner
 from deploy.secret_files import operator_key
 from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
-from serving_layer.http.server import shared_socket
+from serving_layer.http.server import bound_sockets
 from tests.fast.unit.recomputing.memory_recomputes import MemoryRecomputes
 
 LOOPBACK = "127.0.0.1"
@@ -64,10 +64,10 @@ def test_all_processes_of_a_new_home_have_one_operator_key(tmp_path: Path) -> No
 
 def test_processes_that_share_a_port_all_get_connections() -> None:
     async def answered() -> tuple[set[str], set[str], bool]:
-        one = shared_socket(LOOPBACK, 0)
+        [one] = bound_sockets(LOOPBACK, 0, is_shared=True)
         port = one.getsockname()[1]
-        other = shared_socket(LOOPBACK, port)
-        bound = shared_socket(LOOPBACK, port)  # it does not listen, so it gets nothing
+        [other] = bound_sockets(LOOPBACK, port, is_shared=True)
+        [bound] = bound_sockets(LOOPBACK, port, is_shared=True)  # it does not listen, so it gets nothing
         servers = [await _answering(name, made) for name, made in (("one", one), ("other", other))]
         both = {await _ask(port) for _ in range(64)}
         servers[0].close()
@@ -84,9 +84,10 @@ def test_processes_that_share_a_port_all_get_connections() -> None:
     assert is_taken
 
 
-def test_a_port_of_a_process_that_does_not_share_it_is_refused() -> None:
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_a_port_of_a_process_that_does_not_share_it_is_refused(*, is_shared: bool) -> None:
     with socket.create_server((LOOPBACK, 0)) as taken, pytest.raises(OSError, match="in use"):
-        shared_socket(LOOPBACK, taken.getsockname()[1])
+        bound_sockets(LOOPBACK, taken.getsockname()[1], is_shared=is_shared)
 
 
 async def _answering(name: str, made: socket.socket) -> asyncio.Server:
