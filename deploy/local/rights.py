@@ -97,7 +97,7 @@ RIGHTS: Mapping[str, Rights] = {
         reads=(*_REGISTRY, *_PUBLISHED, *_PARTITIONS, "alerts_open", "leases", "secrets_key"),
         writes=(*_ALERT_HISTORY, "alarms", "alert_audits", "alert_versions", "signed_alerts", RELEASES),
         consumes=(SOURCES, ALERTS_TOPIC, CORRECTIONS_TOPIC),
-        produces=(ALERTS_TOPIC, CORRECTIONS_TOPIC),
+        produces=(ALERTS_TOPIC, CORRECTIONS_TOPIC, SOURCES),  # ticks, by which time passes where nothing arrives
         groups=(PROCESSOR_GROUP, "galatea.alert-history"),
         transactions=("galatea.alerts.",),
     ),

@@ -11,9 +11,14 @@ from typing import Literal
 Joiners = Literal["none", "in_scripts", "any"]
 """Where U+200C and U+200D are allowed: nowhere, behind a character of a script that may need them, or everywhere."""
 _JOINERS = "\u200c\u200d"
-_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and marks that are blank."""
+_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+_BLANK_LETTERS = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065\u2800\u3164\uffa0\ufffc"
+    + "".join(map(chr, [*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)]))
+)
+"""Letters, marks and variation selectors that are blank."""
+_OF_EMOJI = "\ufe0e\ufe0f"
+"""Whether the sign before is drawn as text or as an emoji."""
 _SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
 """Signs that stand around numbers: Unicode counts them as format characters, but they are drawn."""
 _FIRST_JOINED = "\u0590"
@@ -37,10 +42,16 @@ def hidden_character(text: str, joiners: Joiners = "none") -> str | None:
             before = text[place - 1 : place]
             if joiners == "any" or before >= _FIRST_JOINED:
                 continue
+        if character in _OF_EMOJI and joiners != "any" and not _has_emoji(text[place - 1 : place]):
+            return f"U+{ord(character):04X}"
         is_hidden = unicodedata.category(character) in _CATEGORIES or character in _BLANK_LETTERS
         if is_hidden and character not in _SEEN:
             return f"U+{ord(character):04X}"
     return None
+
+
+def _has_emoji(character: str) -> bool:
+    return unicodedata.category(character or " ") in {"So", "Sm", "Nd"} or character in set("#*\u203c\u2049")
 
 
 _SHORT = {"\0": r"\0", "\t": r"\t", "\n": r"\n", "\r": r"\r"}

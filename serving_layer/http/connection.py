@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 Fields = Sequence[tuple[bytes, bytes]]
 HOST, LENGTH, CODING, EXPECT = b"host", b"content-length", b"transfer-encoding", b"expect"
-CHECKED_HEADERS = frozenset({HOST, CODING, EXPECT})
+CREDENTIALS = b"authorization"
+CHECKED_HEADERS = frozenset({HOST, CODING, EXPECT, CREDENTIALS})
 VALID_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%\[\]:-]+")
 SEPARATORS = 4
 """Bytes of a header field other than its name and value."""
@@ -73,6 +74,8 @@ def refuse_ambiguous(version: str, fields: Fields) -> None:
     codings = [value.strip().lower() for name, value in checked if name == CODING]
     if codings and (version == HTTP_1_0 or codings != [b"chunked"]):
         raise unreadable("`Transfer-Encoding` must be `chunked`, in HTTP/1.1.")
+    if sum(name == CREDENTIALS for name, _ in checked) > 1:
+        raise unreadable("A request has at most one header field `Authorization`.")
     if any(name == EXPECT and value.strip().lower() != b"100-continue" for name, value in checked):
         raise ExpectationUnknownError("`Expect` supports only `100-continue`.", do="Leave `Expect` out.")
 

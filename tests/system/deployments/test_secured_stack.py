@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pg8000.native
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.airflow.client import REBUILD, AirflowClient
@@ -30,7 +30,7 @@ from deploy.secret_files import write_private
 from deploy.settings import Settings
 from galatea.client import Client
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
-from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, watched
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, until, watched
 
 pytestmark = pytest.mark.nightly
 
@@ -84,6 +84,25 @@ def test_events_become_answers_that_a_recompute_confirms_and_no_right_is_missing
     assert [point["value"] for series in shown["series"] for point in series["points"]] == [COUNT]
     assert "not allow" not in logs(stack)
     assert "AUTHORIZATION" not in logs(stack)
+
+
+def test_time_passes_for_alerts_while_nothing_arrives(stack: Stack) -> None:
+    rule = {"kind": "silence", "id": "quiet", "source": "pos_transactions", "minutes": 2, "hours": "always"}
+    rules = stack.settings.home / "rules.yaml"
+    rules.write_text(json.dumps({"rules": [rule]}))
+    consumer = Consumer({**stack.settings.kafka.connection.client(), "group.id": "galatea.lag"})
+
+    def end() -> int:
+        metadata = consumer.list_topics("pos_transactions", PATIENCE_SECONDS).topics["pos_transactions"]
+        places = [TopicPartition("pos_transactions", number) for number in metadata.partitions]
+        return sum(consumer.get_watermark_offsets(place, PATIENCE_SECONDS)[1] for place in places)
+
+    stack.run("alerts", "apply", str(rules))
+    before = end()
+    until(lambda: end() > before, "no tick is written")
+
+    consumer.close()
+    assert "tick_failed" not in logs(stack)
 
 
 def test_what_rest_starts_is_done_by_users_of_their_own(stack: Stack) -> None:

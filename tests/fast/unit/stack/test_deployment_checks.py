@@ -355,6 +355,12 @@ def test_one_user_needs_what_every_process_needs() -> None:
     assert rules == {(str(rule.restype), rule.name, str(rule.operation)) for own in each for rule in own}
 
 
+def test_the_alert_processor_may_write_the_ticks_by_which_it_notices_silence() -> None:
+    rules = kafka_rules(RIGHTS["alerts"], "x", ["pos_transactions"])
+
+    assert ("pos_transactions", "AclOperation.WRITE") in {(rule.name, str(rule.operation)) for rule in rules}
+
+
 def test_two_releases_at_once_are_named() -> None:
     assert same_release([("archive", "0.2.0"), ("speed", "0.2.0")], "0.2.0").ok
     assert "no process" in same_release([], "0.2.0").found
