@@ -60,7 +60,7 @@ class ConversationLimits(NamedTuple):
     """
 
     statements: int = 500
-    statement_bytes: int = 8_000_000
+    statement_bytes: int = 2_000_000
     result_bytes: int = 100_000_000
 
 

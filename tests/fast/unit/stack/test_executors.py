@@ -137,7 +137,7 @@ def test_sockets_are_in_the_scratch_folder_unless_its_path_is_too_long(
 
     options = socket_options(local, long)
 
-    assert socket_options(local, Path("/home/galatea/spark/speed")) == {ENABLED: "true"}
+    assert socket_options(local, Path("/srv/galatea/spark/speed")) == {ENABLED: "true"}
     assert socket_options(far, long) == {ENABLED: "true"}
     assert (options[ENABLED], Path(options[FOLDER]).parent) == ("true", tmp_path)
     assert Path(options[FOLDER]).stat().st_mode & 0o777 == 0o700
