@@ -6,7 +6,6 @@ import re
 import stat
 import sys
 import tempfile
-from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -223,24 +222,37 @@ def socket_options(settings: "Settings", scratch: Path) -> "Mapping[str, str]":
     Any user of the machine can connect to a port. PySpark reads the secret of a connection without a time limit, so a
     silent one kept a stream from its accumulators, and every connection to the daemon forked a worker.
 
+    On a cluster nothing changes: its executors have folders of their own, whose paths may be too long for sockets.
+
     Args:
         settings: Of the deployment.
-        scratch: The private folder of the driver, where the sockets are. Executors of a cluster have them in their own.
+        scratch: The private folder of the driver, where the sockets are if its path is short enough.
 
     Raises:
-        OperatorError: The path of `scratch` is too long for sockets, and its replacement belongs to somebody else.
+        OperatorError: It is not, and there is no other private folder for them.
     """
+    if on_cluster(settings):
+        return {}
     enabled = {"spark.python.unix.domain.socket.enabled": "true"}
-    if on_cluster(settings) or len(os.fsencode(scratch)) + _SOCKET_NAME_BYTES <= _SOCKET_PATH_BYTES:
+    if _has_room(scratch):
         return enabled  # in `java.io.tmpdir`
-    short = Path(tempfile.gettempdir(), f"galatea-{hashlib.sha256(os.fsencode(scratch)).hexdigest()[:16]}")
-    with suppress(FileExistsError):
-        short.mkdir(mode=0o700)
-    found = short.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    name = f"galatea-{hashlib.sha256(os.fsencode(scratch)).hexdigest()[:16]}"
+    short = next(filter(_has_room, (Path(tempfile.gettempdir(), name), Path("/tmp", name))))  # noqa: S108 - checked below
+    try:
+        short.mkdir(mode=0o700, exist_ok=True)
+        found = short.lstat()
+        is_private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    except OSError as error:
+        message = f"`{short}` cannot be created for the sockets of Spark: {error.strerror}"
+        raise OperatorError(message, do="set GALATEA_HOME to a shorter path") from error
+    if not is_private:
         message = f"`{short}` would hold the sockets of Spark, and others of this machine can use it"
         raise OperatorError(message, do="remove it, or set GALATEA_HOME to a shorter path")
     return {**enabled, "spark.python.unix.domain.socket.dir": str(short)}
+
+
+def _has_room(folder: Path) -> bool:
+    return len(os.fsencode(folder)) + _SOCKET_NAME_BYTES <= _SOCKET_PATH_BYTES
 
 
 def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int, partitions: int) -> "SparkSession":

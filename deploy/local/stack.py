@@ -37,14 +37,15 @@ TAKEOVER_SECONDS = 10.0
 
 
 def service_environment(settings: "Settings", component: str) -> Mapping[str, str]:
-    """Return what the environment of a process of Galatea holds, wherever it runs.
+    """Return the environment variables of a component's process, under the supervisor or `galatea run`.
 
     Args:
         settings: Of the deployment.
         component: `archive`, `speed`, `alerts`, `dispatcher`, `api` or `sql`.
     """
     own = settings.as_user(component).environment()
-    return {**own, **RELEASES_MEMORY} if component == "sql" else own
+    memory = RELEASES_MEMORY if component == "sql" else {}
+    return {**own, **{name: os.environ.get(name, value) for name, value in memory.items()}}
 
 
 def layer(component: str, settings: "Settings", port: int, name: str = "") -> Component:

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from socket import socket
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -43,6 +44,7 @@ from deploy.wiring import (
     topic_logs_of,
     waiting_rule_of,
 )
+from master_dataset.errors import OperatorError
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
@@ -170,7 +172,16 @@ def run(process: Process, settings: Settings) -> None:
         producer.close()
 
     server = Server(config, listening, starting=starting, ending=live.close, ended=ended)
-    server.run(bound_sockets(settings.api.host, settings.api.port, is_shared=settings.api.processes > 1))
+    server.run(_sockets(settings))
+
+
+def _sockets(settings: Settings) -> list[socket]:
+    host, port = settings.api.host, settings.api.port
+    try:
+        return bound_sockets(host, port, is_shared=settings.api.processes > 1)
+    except OSError as error:
+        message = f"REST cannot listen on `{host}:{port}`: {error.strerror or error}"
+        raise OperatorError(message, do="end what uses it, or set GALATEA_API_HOST and GALATEA_API_PORT") from error
 
 
 def say_who_reads(api: "ApiSettings") -> None:

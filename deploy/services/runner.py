@@ -125,6 +125,8 @@ class Process:
             code = 0
         except KeyboardInterrupt:
             code = 0
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else RESTART_ME
         except (GenerationReplacedError, PartitionsOpenedError, ProcessReplacedError) as error:
             log.info("process.restarts", process=self.name, message=error.message)
         except OperatorError as error:
@@ -150,8 +152,7 @@ class Process:
             os._exit(code)
 
     def _leave(self, _signal: int, _frame: FrameType | None) -> None:
-        self.end_work()
-        os._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished
+        self._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished
 
 
 def _settings_or_stop(name: str) -> Settings:

@@ -4,12 +4,13 @@ import asyncio
 import mmap
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import NoReturn
 
+import structlog
 from prometheus_client import REGISTRY
 
 from deploy.cassandra import session_of
@@ -32,6 +33,8 @@ from serving_layer.sql.session import Sessions, SqlLimits
 from serving_layer.tables import AsyncSession, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
+
+log = structlog.get_logger()
 
 GRACE_SECONDS = 5.0
 """How long statements may take to end at a shutdown."""
@@ -90,33 +93,43 @@ async def _run(process: Process, settings: Settings) -> None:
     REGISTRY.register(PressureMetrics(pressures(server)))
     process.show_metrics(settings.sql.metrics_port)
     process.ready()
-    await _until(leaving)
+    await _until(leaving, sessions.relieve)
     if renewals is not None:
         renewals.cancel()
     await server.close(GRACE_SECONDS)
     sessions.close()
 
 
-async def await_exhaustion(seconds: float = STARVED_SECONDS) -> NoReturn:
-    """Wait until nothing could be reserved for so long: only a new process has memory then. MemoryError."""
-    last = time.monotonic()
+async def await_exhaustion(relieve: Callable[[], None], seconds: float = STARVED_SECONDS) -> NoReturn:
+    """Wait until nothing could be reserved for so long: only a new process has memory then. MemoryError.
+
+    Args:
+        relieve: is called once, after half of the time, to give back what can be spared.
+        seconds: how long.
+    """
+    last, is_relieved = time.monotonic(), False
     while time.monotonic() - last < seconds:
+        if not is_relieved and time.monotonic() - last > seconds / 2:
+            log.warning("sql.memory_low")
+            relieve()
+            is_relieved = True
         with suppress(OSError, MemoryError):
             mmap.mmap(-1, PROBE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-            last = time.monotonic()
+            last, is_relieved = time.monotonic(), False
         await asyncio.sleep(PROBE_SECONDS)
     message = f"for {seconds:g} s there were no {PROBE_BYTES >> 20} MB left of what this process may reserve"
     raise MemoryError(message)
 
 
-async def _until(leaving: asyncio.Event) -> None:
+async def _until(leaving: asyncio.Event, relieve: Callable[[], None]) -> None:
     """Return when the process is to end. MemoryError if it has to start again."""
-    waiting = [asyncio.ensure_future(each) for each in (leaving.wait(), await_exhaustion())]
-    done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for each in others:
-        each.cancel()
-    for each in done:
-        each.result()
+    exhausted = asyncio.ensure_future(await_exhaustion(relieve))
+    left = asyncio.ensure_future(leaving.wait())
+    await asyncio.wait([left, exhausted], return_when=asyncio.FIRST_COMPLETED)
+    left.cancel()
+    if exhausted.done() and not leaving.is_set():
+        exhausted.result()
+    exhausted.cancel()
 
 
 def server_limits(settings: Settings) -> ServerLimits:

@@ -13,10 +13,13 @@ Joiners = Literal["none", "in_scripts", "any"]
 _JOINERS = "\u200c\u200d"
 _CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _BLANK_LETTERS = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065\u2800\u3164\uffa0\ufffc"
-    + "".join(map(chr, [*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)]))
+    "\u034f\u115f\u1160\u17b4\u17b5\u2065\u2800\u3164\uffa0\ufffc" + "".join(map(chr, range(0xFE00, 0xFE0E)))
 )
 """Letters, marks and variation selectors that are blank."""
+_VARIANTS = frozenset("\u180b\u180c\u180d\u180f" + "".join(map(chr, range(0xE0100, 0xE01F0))))
+"""They choose the form of the letter before, in Mongolian and Chinese writing."""
+_FIRST_VARIED = "\u1820"
+_KEYCAP = "\u20e3"
 _OF_EMOJI = "\ufe0e\ufe0f"
 """Whether the sign before is drawn as text or as an emoji."""
 _SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
@@ -42,7 +45,10 @@ def hidden_character(text: str, joiners: Joiners = "none") -> str | None:
             before = text[place - 1 : place]
             if joiners == "any" or before >= _FIRST_JOINED:
                 continue
-        if character in _OF_EMOJI and joiners != "any" and not _has_emoji(text[place - 1 : place]):
+        before = text[place - 1 : place]
+        if joiners != "any" and character in _OF_EMOJI and not _is_emoji(before, text[place + 1 : place + 2]):
+            return f"U+{ord(character):04X}"
+        if joiners != "any" and character in _VARIANTS and not (before.isalpha() and before >= _FIRST_VARIED):
             return f"U+{ord(character):04X}"
         is_hidden = unicodedata.category(character) in _CATEGORIES or character in _BLANK_LETTERS
         if is_hidden and character not in _SEEN:
@@ -50,8 +56,11 @@ def hidden_character(text: str, joiners: Joiners = "none") -> str | None:
     return None
 
 
-def _has_emoji(character: str) -> bool:
-    return unicodedata.category(character or " ") in {"So", "Sm", "Nd"} or character in set("#*\u203c\u2049")
+def _is_emoji(before: str, after: str) -> bool:
+    """Whether a sign can be drawn as text or as an emoji."""
+    if before in {*"0123456789#*"}:
+        return after == _KEYCAP
+    return before in {*"\u203c\u2049\u2139\u3030\u303d"} or unicodedata.category(before or " ") in {"So", "Sm"}
 
 
 _SHORT = {"\0": r"\0", "\t": r"\t", "\n": r"\n", "\r": r"\r"}

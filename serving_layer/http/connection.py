@@ -60,7 +60,7 @@ def refuse_ambiguous(version: str, fields: Fields) -> None:
     """Reject heads that intermediaries could read differently. The parser itself rejects contradicting lengths.
 
     Raises:
-        RequestUnreadableError: the version, `Host` or `Transfer-Encoding` is not valid.
+        RequestUnreadableError: the version, `Host` or `Transfer-Encoding` is not valid, or there are two keys.
         ExpectationUnknownError: `Expect` is not `100-continue`.
     """
     if version not in (HTTP_1_0, HTTP_1_1):
@@ -126,7 +126,7 @@ class _Body:
 
     def on_message_complete(self) -> None:
         if self._connection is not None:
-            self._connection.on_message_complete()
+            self._connection.on_last_complete()
             self._connection = None
 
 
@@ -155,19 +155,27 @@ class Connection(HttpToolsProtocol):
         self._discards = False  # whatever arrives after a rejected request
         self._lingers_since: float | None = None
         self._handshake: asyncio.Task[None] | None = None
+        self._is_last = False  # after the body of a request that asked for another protocol
 
-    async def encrypt(self, accepted: socket, context: ssl.SSLContext) -> None:
-        """Do the TLS handshake of a connection, in a task of its own. It counts as open from the beginning.
+    def encrypt(self, accepted: socket, context: ssl.SSLContext) -> asyncio.Task[None]:
+        """Begin the TLS handshake of a connection, which counts as open from now on. Return its task.
 
-        asyncio's servers tell nobody of a connection before its handshake is complete, a minute later at most, so that
+        asyncio's servers do not report a connection until its handshake is complete, which they allow a minute for. So
         whoever opened thousands and sent nothing would take all files of the process.
         """
-        self._handshake = asyncio.current_task()
+        self._handshake = self.loop.create_task(self._encrypt(accepted, context))
+        self._handshake.add_done_callback(lambda _: self._end_handshake(accepted))
         self._connections.enter(self)
+        return self._handshake
+
+    async def _encrypt(self, accepted: socket, context: ssl.SSLContext) -> None:
         seconds = self._limits.receive_seconds
-        with suppress(OSError, asyncio.CancelledError):  # it failed, took too long, or was closed
+        with suppress(OSError):  # it failed, or took too long
             await self.loop.connect_accepted_socket(lambda: self, accepted, ssl=context, ssl_handshake_timeout=seconds)
-        if self._handshake is not None:
+
+    def _end_handshake(self, accepted: socket) -> None:
+        if self._handshake is not None:  # it did not become a connection
+            accepted.close()
             self._connections.leave(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -194,7 +202,7 @@ class Connection(HttpToolsProtocol):
         """Parse the data, which may be a part of a request or several requests."""
         self._unset_keepalive_if_required()
         self._unparsed += len(data)
-        if self._discards:
+        if self._discards or self._is_last:
             if self._unparsed > LINGER_BYTES:
                 self.close("refused")
             return
@@ -202,7 +210,8 @@ class Connection(HttpToolsProtocol):
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as asked:
             self.cycle.keep_alive = False  # no other protocol is supported
-            self._read_body(data[asked.args[0] :])
+            if not self._is_last:
+                self._read_body(data[asked.args[0] :])
         except httptools.HttpParserError:
             self._reject(self._rejection or unreadable())
         else:
@@ -218,6 +227,7 @@ class Connection(HttpToolsProtocol):
         framing = [b"%b: %b\r\n" % field for field in self.scope["headers"] if field[0] in {LENGTH, CODING}]
         if not framing:
             return
+        self._connections.wait(self)
         self._began, self.cycle.more_body = self.loop.time(), True
         self.cycle.message_event.clear()
         self.parser = httptools.HttpRequestParser(_Body(self))
@@ -256,6 +266,11 @@ class Connection(HttpToolsProtocol):
             self._wait_for_request()
         else:
             self._connections.work(self)
+
+    def on_last_complete(self) -> None:
+        """The last request of this connection has arrived completely."""
+        self._is_last = True
+        self.on_message_complete()
 
     def on_response_complete(self) -> None:
         """The response is complete."""

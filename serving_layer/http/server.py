@@ -1,12 +1,14 @@
 """uvicorn with limited connections and callbacks for start and shutdown."""
 
 import asyncio
+import errno
 import resource
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
 from socket import (
     AF_INET6,
+    AI_PASSIVE,
     IPPROTO_IPV6,
     IPV6_V6ONLY,
     SO_REUSEADDR,
@@ -35,6 +37,8 @@ def raise_open_file_limit(most: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
+_NOT_HERE = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}
+"""Errors of an address whose family this machine lacks, such as `::1` of `localhost`."""
 _PAUSE_SECONDS = 0.1
 """Before the next connection is accepted, after one could not be."""
 log = structlog.get_logger()
@@ -51,19 +55,32 @@ def bound_sockets(host: str, port: int, *, is_shared: bool) -> list[socket]:
     Raises:
         OSError: the port is taken by a process that does not share it.
     """
-    made: list[socket] = []
+    addresses = dict.fromkeys(getaddrinfo(host, port, type=SOCK_STREAM, flags=AI_PASSIVE))
+    made, lacking = list[socket](), None
+    for family, kind, protocol, _, address in addresses:
+        try:
+            made.append(_bound(socket(family, kind, protocol), address, is_shared=is_shared, one_of=len(addresses)))
+        except OSError as error:
+            lacking = error
+            if error.errno not in _NOT_HERE:
+                for each in made:
+                    each.close()
+                raise
+    if not made:
+        raise lacking or OSError(f"`{host}` has no address")
+    return made
+
+
+def _bound(made: socket, address: Any, *, is_shared: bool, one_of: int) -> socket:  # noqa: ANN401 - of any family
     try:
-        for family, kind, protocol, _, address in getaddrinfo(host, port, type=SOCK_STREAM):
-            made.append(socket(family, kind, protocol))
-            made[-1].setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-            if is_shared:
-                made[-1].setsockopt(SOL_SOCKET, SO_REUSEPORT, 1)
-            if family == AF_INET6:
-                made[-1].setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)
-            made[-1].bind(address)
+        made.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        if is_shared:
+            made.setsockopt(SOL_SOCKET, SO_REUSEPORT, 1)
+        if made.family == AF_INET6 and one_of > 1:
+            made.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)
+        made.bind(address)
     except OSError:
-        for each in made:
-            each.close()
+        made.close()
         raise
     return made
 
@@ -130,9 +147,10 @@ class Server(uvicorn.Server):
             ended: called after the last response.
         """
         super().__init__(config)
-        self._own, self._open, self._certificate = config, config.open, config.certificate
+        self._config, self._open, self._certificate = config, config.open, config.certificate
         self._starting, self._listening, self._ending, self._ended = starting, listening, ending, ended
-        self._tasks = list[asyncio.Task[None]]()
+        self._tasks, self._accepting = list[asyncio.Task[None]](), list[asyncio.Task[None]]()
+        self._handshakes = set[asyncio.Task[None]]()
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Await `starting`, start to listen, then call `listening`. `sockets`: bound, at least one."""
@@ -147,13 +165,14 @@ class Server(uvicorn.Server):
         self._tasks.append(asyncio.ensure_future(self._open.check_forever()))
         if self._certificate is not None:
             self._tasks.append(asyncio.ensure_future(self._certificate.follow()))
-            self._tasks += [asyncio.ensure_future(self._accept(each, self._certificate)) for each in sockets]
+            self._accepting = [asyncio.ensure_future(self._accept(each, self._certificate)) for each in sockets]
+            for task in self._accepting:
+                task.add_done_callback(self._end_if_failed)
         self._listening()
 
     async def _accept(self, listener: socket, certificate: ServerCertificate) -> None:
         """Accept connections that begin with a TLS handshake."""
         loop = asyncio.get_running_loop()
-        handshakes = set[asyncio.Task[None]]()
         while True:
             try:
                 accepted, _ = await loop.sock_accept(listener)
@@ -161,13 +180,24 @@ class Server(uvicorn.Server):
                 log.warning("connection.not_accepted", error=str(error))
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
-            made = Connection(self._own, self.server_state, self.lifespan.state)
-            handshakes.add(task := loop.create_task(made.encrypt(accepted, certificate.context)))
-            task.add_done_callback(handshakes.discard)
+            made = Connection(self._config, self.server_state, self.lifespan.state)
+            self._handshakes.add(task := made.encrypt(accepted, certificate.context))
+            task.add_done_callback(self._handshakes.discard)
+            await asyncio.sleep(0)  # while many wait to be accepted, others have their turn
+
+    def _end_if_failed(self, accepting: asyncio.Task[None]) -> None:
+        """A process that accepts nothing any more must not seem to be well."""
+        if not accepting.cancelled():
+            log.error("connections.accept_failed", error=str(accepting.exception()))
+            self.should_exit = True
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Finish the open requests between `ending` and `ended`."""
         self._ending()
+        entering = [*self._accepting, *self._handshakes]
+        for task in entering:
+            task.cancel()
+        await asyncio.gather(*entering, return_exceptions=True)
         await super().shutdown(sockets)
         for task in self._tasks:
             task.cancel()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from master_dataset.errors import DependencyUnavailableError, GalateaError, RequestError
-from serving_layer.sql.error_messages import too_many_bytes
+from serving_layer.sql.error_messages import refuse_large_result
 from serving_layer.sql.protocol import (
     BIND_COMPLETE,
     CLOSE_COMPLETE,
@@ -328,8 +328,7 @@ class Conversation:
         while piece := list(islice(remaining, ROWS_AT_ONCE)):
             data = b"".join(map(encode, piece))
             size += len(data)
-            if size > self._limits.result_bytes:
-                raise too_many_bytes(self._limits.result_bytes)
+            refuse_large_result(size, self._limits.result_bytes)
             await self._write(data)
         return size
 

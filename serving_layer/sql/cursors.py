@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from serving_layer.sql.held_rows import PartOfRows
 from serving_layer.sql.results import Column, QueryResult, SqlStateError, SqlValue
 
 MOST_CURSORS = 100
@@ -120,7 +121,7 @@ class Cursor:
         self.at = target
         if fetch.moves:
             return QueryResult(f"MOVE {len(rows)}")
-        return QueryResult(f"FETCH {len(rows)}", self.columns, rows)
+        return QueryResult(f"FETCH {len(rows)}", self.columns, PartOfRows(rows, self.rows))
 
 
 def declared(tokens: Sequence[Token]) -> DeclaredCursor:

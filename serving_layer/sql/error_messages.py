@@ -343,10 +343,11 @@ def too_deep() -> SqlStateError:
     return SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.")
 
 
-def too_many_bytes(most: int) -> SqlStateError:
-    """The error for a result of more than `most` bytes."""
-    hint = "Choose fewer columns or rows, or use `galatea export`."
-    return SqlStateError("54000", f"The result has more than {most:,} bytes.", hint)
+def refuse_large_result(size: int, most: int) -> None:
+    """SqlStateError 54000 if a result of `size` bytes has more than `most`."""
+    if size > most:
+        hint = "Choose fewer columns or rows, or use `galatea export`."
+        raise SqlStateError("54000", f"The result has more than {most:,} bytes.", hint)
 
 
 def stream_error(error: OSError) -> SqlStateError:

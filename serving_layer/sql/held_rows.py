@@ -5,6 +5,7 @@ the process.
 """
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from threading import Lock
 from weakref import finalize
 
@@ -36,7 +37,7 @@ class ResultMemory:
                 of, sizes = self._freed.popleft()
                 self._taken[of] -= sum(sizes)
             if self._taken[tenant] + size > self._most // 2 or self._taken.total() + size > self._most:
-                message = "The results that are held need more memory than there is."
+                message = "Open results use all the memory that is reserved for them."
                 hint = "Close cursors, read results to their end, or choose fewer columns or rows."
                 raise SqlStateError("53200", message, hint)
             self._taken[tenant] += size
@@ -53,10 +54,30 @@ class HeldRows(list[tuple[SqlValue, ...]]):
         """No rows yet."""
         super().__init__()
         self._memory, self._tenant, self._sizes = memory, tenant, list[int]()
-        finalize(self, memory.free, tenant, self._sizes).atexit = False
+        self._freeing = finalize(self, memory.free, tenant, self._sizes)
+        self._freeing.atexit = False
 
-    def room(self, size: int, values: int) -> None:
-        """Make room for so many values, which have `size` bytes as Arrow holds them. SqlStateError 53200."""
-        needed = size + values * _BYTES_OF_VALUE
+    @property
+    def size(self) -> int:
+        """The bytes that are counted."""
+        return sum(self._sizes)
+
+    def reserve(self, arrow_bytes: int, values: int) -> None:
+        """Make room for so many values, and what Arrow needs for them. SqlStateError 53200."""
+        needed = arrow_bytes + values * _BYTES_OF_VALUE
         self._memory.take(self._tenant, needed)
         self._sizes.append(needed)
+
+    def release(self) -> None:
+        """Forget the rows now: the traceback of an error would hold them until the garbage is collected."""
+        self.clear()
+        self._freeing()
+
+
+class PartOfRows(list[tuple[SqlValue, ...]]):
+    """Some rows of a result. As long as anything holds them, the result is counted."""
+
+    def __init__(self, rows: Sequence[tuple[SqlValue, ...]], of: Sequence[tuple[SqlValue, ...]]) -> None:
+        """`of`: all rows of the result."""
+        super().__init__(rows)
+        self._of = of

@@ -21,8 +21,8 @@ from serving_layer.sql.error_messages import (
     MOST_CHARACTERS,
     TOO_LONG,
     execution_error,
+    refuse_large_result,
     stream_error,
-    too_many_bytes,
 )
 from serving_layer.sql.held_rows import HeldRows, ResultMemory
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
@@ -178,7 +178,6 @@ class Sandbox:
             SqlStateError: 57014 if it was interrupted, 53200 if it needs more memory than there is, 54000 if it has
                 more rows or bytes than a result may have, and what else is wrong with it.
         """
-        most, size = self._limits.rows, 0
         with _errors():
             found = self._connection.sql(sql)
             described = list(zip(found.columns, map(str, found.types), strict=True))
@@ -187,20 +186,27 @@ class Sandbox:
             columns = [_column(name, kind) for name, kind in described]
             rows = rows if rows is not None else ResultMemory(sys.maxsize).rows("")
             try:
-                for batch in found.to_arrow_reader(BATCH_ROWS):
-                    size += batch.nbytes
-                    if size > self._limits.result_bytes:
-                        raise too_many_bytes(self._limits.result_bytes)
-                    rows.room(batch.nbytes, batch.num_rows * batch.num_columns)
-                    rows += _rows(batch, columns)
-                    if len(rows) > most:
-                        break
-            except OSError as error:
-                raise stream_error(error) from error
-        if len(rows) > most:
-            message = f"The result has more than {most:,} rows."
-            raise SqlStateError("54000", message, "Aggregate further, filter, or add a LIMIT.")
+                self._add(rows, found, columns)
+            except BaseException:
+                rows.release()
+                raise
         return Found(columns, rows)
+
+    def _add(self, rows: HeldRows, found: duckdb.DuckDBPyRelation, columns: Sequence[Column]) -> None:
+        limits, size = self._limits, 0
+        try:
+            for batch in found.to_arrow_reader(BATCH_ROWS):
+                size += batch.nbytes
+                refuse_large_result(size, limits.result_bytes)
+                rows.reserve(batch.nbytes, sum(map(_number_of_values, batch.columns)))
+                rows += _rows(batch, columns)
+                if len(rows) > limits.rows:
+                    break
+        except OSError as error:
+            raise stream_error(error) from error
+        if len(rows) > limits.rows:
+            message = f"The result has more than {limits.rows:,} rows."
+            raise SqlStateError("54000", message, "Aggregate further, filter, or add a LIMIT.")
 
     def constant(self, expression: str) -> tuple[object, object, str | None]:
         """The value of an expression without columns as a date, in microseconds since 1970, and as a text.
@@ -267,6 +273,10 @@ def _with_texts(sql: str, described: Sequence[tuple[str, str]]) -> str:
         for name, (_, kind) in zip(names, described, strict=True)
     )
     return f"SELECT {', '.join(chosen)} FROM ({sql}) AS shown({', '.join(names)})"  # noqa: S608 - a query of ours
+
+
+def _number_of_values(array: pa.Array) -> int:
+    return len(array) + (len(array.flatten()) if pa.types.is_list(array.type) else 0)
 
 
 def _rows(batch: pa.RecordBatch, columns: Sequence[Column]) -> list[tuple[SqlValue, ...]]:

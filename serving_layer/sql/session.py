@@ -5,6 +5,7 @@ its tables, reads that through the stages of REST, and lets a sandbox run the qu
 """
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -37,7 +38,7 @@ from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
 from serving_layer.sql.error_messages import UndefinedColumnError, too_deep
-from serving_layer.sql.held_rows import ResultMemory
+from serving_layer.sql.held_rows import HeldRows, ResultMemory
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
@@ -139,8 +140,9 @@ class _Cached(NamedTuple):
 
     @property
     def size(self) -> int:
-        values = len(self.result.rows) * len(self.result.columns or ())
-        return _BYTES_OF_RESULT + len(self.sql) + _BYTES_OF_VALUE * values
+        rows = self.result.rows
+        held = rows.size if isinstance(rows, HeldRows) else _BYTES_OF_VALUE * len(rows) * len(self.result.columns or ())
+        return _BYTES_OF_RESULT + len(self.sql) + held
 
 
 class Sessions:
@@ -179,6 +181,15 @@ class Sessions:
             sandbox.close()
         self._idle.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def relieve(self) -> None:
+        """Release databases that nothing uses, and what is cached."""
+        for sandbox in self._idle:
+            sandbox.close()
+        self._idle.clear()
+        self.cached.clear()
+        self.results.clear()
+        gc.collect()
 
     async def statement(self, sql: str, tenant: str | None) -> Statement:
         """The statement of a text; do not change it. A long one is read in a thread, so that other sessions go on."""

@@ -3,6 +3,7 @@
 import os
 import socket
 import ssl
+import time
 from contextlib import ExitStack
 from ipaddress import ip_network
 from pathlib import Path
@@ -97,6 +98,18 @@ def test_a_large_body_that_comes_with_the_handshake_is_read_to_its_end(authority
         for size in (0, 1, 300_000, 3_000_000):
             answer = httpx.post(url, content=b"x" * size, verify=trusted, trust_env=False)
             assert answer.text == f"{size} {HOST}"
+
+
+def test_a_server_that_ends_accepts_nothing_more_and_ends_silent_connections(authority: Authority) -> None:
+    began = time.monotonic()
+    with ExitStack() as silent:
+        with listening(says_who_asks, certificate=served(authority.issue("server"))) as url:
+            for _ in range(3):
+                silent.enter_context(wire(url))
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((HOST, urlsplit(url).port or 0), timeout=5)
+
+    assert time.monotonic() - began < ConnectionLimits().receive_seconds
 
 
 def test_a_renewed_certificate_is_shown_without_a_restart(authority: Authority) -> None:

@@ -15,10 +15,20 @@ from master_dataset.registry.products_file import read_stream
 from master_dataset.registry.stores_file import read
 from master_dataset.registry.tenants import checked_tenant
 
-HIDDEN = (
-    "\u200b\u200e\u202e\u2060\u2066\u2069\ufeff\u2028\u2029\u00ad\u3164\U000e0041\ufe00\u17b4\U000e0100\ufffc\ue000"
+HIDDEN = "\u200b\u200e\u202e\u2060\u2066\u2069\ufeff\u2028\u2029\u00ad\u3164\U000e0041\ufe00\u17b4\ufffc\ue000"
+VISIBLE = (
+    "Käse",
+    "牛乳 1L",
+    "Mléko\u00a01 l",
+    "حليب ٢",
+    "\u0600١٢",
+    "❤\ufe0f",
+    "1\ufe0f\u20e3",
+    "ℹ\ufe0f",
+    "葛\U000e0100城",
+    "नमस्ते",
+    "Ω-3",
 )
-VISIBLE = ("Käse", "牛乳 1L", "Mléko\u00a01 l", "حليب ٢", "\u0600١٢", "❤\ufe0f", "1\ufe0f\u20e3", "नमस्ते", "Ω-3")
 PERSIAN = "نوشیدنی\u200cها"
 
 
@@ -60,6 +70,8 @@ def test_joiners_are_taken_in_titles_and_in_words_of_scripts_that_need_them() ->
     assert "`category`" in refusal(category="Food\u200c/Dairy").message
     assert "`sku`" in refusal(sku=PERSIAN).message
     assert "`brand`" in refusal(brand="Ac\ufe0fme").message
+    assert "`sku`" in refusal(sku="A1\ufe0f").message
+    assert "`sku`" in refusal(sku="A\U000e0100").message
 
 
 STORE = "stores: [{{id: '{id}', timezone: UTC, name: '{name}', tenant: '{tenant}', groups: {{{group}: '{value}'}}}}]"

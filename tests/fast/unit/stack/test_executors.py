@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -128,34 +129,40 @@ def test_further_options_that_are_no_json_object_of_texts_are_refused_in_a_sente
 ENABLED, FOLDER = "spark.python.unix.domain.socket.enabled", "spark.python.unix.domain.socket.dir"
 
 
-def test_sockets_are_in_the_scratch_folder_unless_its_path_is_too_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files, with a path that leaves room for a socket."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+def test_sockets_are_in_the_scratch_folder_unless_its_path_is_too_long(tmp_path: Path, short: Path) -> None:
     local, far = settings(tmp_path, "local[2]"), settings(tmp_path, "spark://127.0.0.1:7077")
     long = Path("/", "a" * 60, "b")
 
     options = socket_options(local, long)
 
     assert socket_options(local, Path("/srv/galatea/spark/speed")) == {ENABLED: "true"}
-    assert socket_options(far, long) == {ENABLED: "true"}
-    assert (options[ENABLED], Path(options[FOLDER]).parent) == ("true", tmp_path)
+    assert socket_options(far, long) == {}
+    assert (options[ENABLED], Path(options[FOLDER]).parent) == ("true", short)
     assert Path(options[FOLDER]).stat().st_mode & 0o777 == 0o700
     assert socket_options(local, long) == options
 
 
-@pytest.mark.parametrize("way", ["open to others", "a link"])
-def test_a_folder_of_sockets_that_others_can_use_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.mark.parametrize("way", ["open to others", "a link", "a file"])
+def test_a_folder_of_sockets_that_others_can_use_is_refused(tmp_path: Path, short: Path, way: str) -> None:
     local, long = settings(tmp_path, "local[2]"), Path("/", "a" * 60, "b")
     folder = Path(socket_options(local, long)[FOLDER])
-    if way == "a link":
-        folder.rename(tmp_path / "elsewhere")
-        folder.symlink_to(tmp_path / "elsewhere")
-    else:
+    if way == "open to others":
         folder.chmod(0o755)
+    else:
+        folder.rename(short / "elsewhere")
+    if way == "a link":
+        folder.symlink_to(short / "elsewhere")
+    if way == "a file":
+        folder.touch()
 
-    with pytest.raises(OperatorError, match="would hold the sockets of Spark"):
+    with pytest.raises(OperatorError, match="the sockets of Spark") as refused:
         socket_options(local, long)
+    assert "shorter path" in refused.value.do
