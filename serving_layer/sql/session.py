@@ -102,7 +102,7 @@ class SqlLimits(NamedTuple):
     statements: int = 4
     source_rows: int = 2_000_000
     sandbox: Limits = Limits()
-    held_bytes: int = 1_000_000_000
+    held_bytes: int = 1_024_000_000
 
 
 @dataclass
