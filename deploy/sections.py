@@ -726,7 +726,7 @@ class SqlSettings(Section):
     result_rows: int = Field(default=200_000, ge=1)
     """Maximum number of rows in the result of one SQL statement."""
     result_mb: int = Field(default=100, ge=1)
-    """Maximum size of the result of one SQL statement, as sent, in MB."""
+    """Maximum size of the result of one SQL statement, as sent and in memory, in MB."""
 
 
 class LimitSettings(Section):
