@@ -1,6 +1,7 @@
 """A process of the REST interface: `python -m deploy.services.api [NAME]`. NAME: `api`, `api-2` and so on."""
 
 import asyncio
+import errno
 import shutil
 import sys
 import time
@@ -180,8 +181,10 @@ def _sockets(settings: Settings) -> list[socket]:
     try:
         return bound_sockets(host, port, is_shared=settings.api.processes > 1)
     except OSError as error:
+        if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
+            raise  # such as a name that cannot be resolved yet
         message = f"REST cannot listen on `{host}:{port}`: {error.strerror or error}"
-        raise OperatorError(message, do="end what uses it, or set GALATEA_API_HOST and GALATEA_API_PORT") from error
+        raise OperatorError(message, do="end what uses it, or set GALATEA_API_PORT") from error
 
 
 def say_who_reads(api: "ApiSettings") -> None:

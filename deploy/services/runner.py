@@ -125,8 +125,9 @@ class Process:
             code = 0
         except KeyboardInterrupt:
             code = 0
-        except SystemExit as error:
-            code = error.code if isinstance(error.code, int) else RESTART_ME
+        except SystemExit as error:  # of a library
+            self.has_failed = True
+            log.exception("process.exited", process=self.name, code=error.code)
         except (GenerationReplacedError, PartitionsOpenedError, ProcessReplacedError) as error:
             log.info("process.restarts", process=self.name, message=error.message)
         except OperatorError as error:
@@ -152,7 +153,10 @@ class Process:
             os._exit(code)
 
     def _leave(self, _signal: int, _frame: FrameType | None) -> None:
-        self._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished
+        try:
+            self.end_work()
+        finally:
+            os._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished
 
 
 def _settings_or_stop(name: str) -> Settings:

@@ -18,8 +18,11 @@ _BLANK_LETTERS = frozenset(
 """Letters, marks and variation selectors that are blank."""
 _VARIANTS = frozenset("\u180b\u180c\u180d\u180f" + "".join(map(chr, range(0xE0100, 0xE01F0))))
 """They choose the form of the letter before, in Mongolian and Chinese writing."""
-_FIRST_VARIED = "\u1820"
-_KEYCAP = "\u20e3"
+_MONGOLIAN = ("\u1820", "\u18aa")
+_KEYCAP, _KEYS = "\u20e3", frozenset("0123456789#*")
+_EMOJI = frozenset("\u00a9\u00ae\u203c\u2049\u2139\u2194\u25fd\u25fe\u2934\u2935\u3030\u303d")
+"""Signs that can be an emoji, beside most of the symbols from U+2100 on."""
+_FIRST_SYMBOL = "\u2100"
 _OF_EMOJI = "\ufe0e\ufe0f"
 """Whether the sign before is drawn as text or as an emoji."""
 _SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
@@ -48,7 +51,7 @@ def hidden_character(text: str, joiners: Joiners = "none") -> str | None:
         before = text[place - 1 : place]
         if joiners != "any" and character in _OF_EMOJI and not _is_emoji(before, text[place + 1 : place + 2]):
             return f"U+{ord(character):04X}"
-        if joiners != "any" and character in _VARIANTS and not (before.isalpha() and before >= _FIRST_VARIED):
+        if joiners != "any" and character in _VARIANTS and not _has_variants(before, character):
             return f"U+{ord(character):04X}"
         is_hidden = unicodedata.category(character) in _CATEGORIES or character in _BLANK_LETTERS
         if is_hidden and character not in _SEEN:
@@ -58,9 +61,16 @@ def hidden_character(text: str, joiners: Joiners = "none") -> str | None:
 
 def _is_emoji(before: str, after: str) -> bool:
     """Whether a sign can be drawn as text or as an emoji."""
-    if before in {*"0123456789#*"}:
+    if before in _KEYS:
         return after == _KEYCAP
-    return before in {*"\u203c\u2049\u2139\u3030\u303d"} or unicodedata.category(before or " ") in {"So", "Sm"}
+    return before in _EMOJI or (before >= _FIRST_SYMBOL and unicodedata.category(before) == "So")
+
+
+def _has_variants(before: str, selector: str) -> bool:
+    """Whether a letter has forms that this character chooses from."""
+    if selector < "\ufe00":
+        return _MONGOLIAN[0] <= before <= _MONGOLIAN[1]
+    return before == "\u3007" or unicodedata.name(before or " ").startswith("CJK ")
 
 
 _SHORT = {"\0": r"\0", "\t": r"\t", "\n": r"\n", "\r": r"\r"}

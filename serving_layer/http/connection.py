@@ -103,6 +103,8 @@ GRACE_SECONDS = 2.0
 """Extra time for slow bodies: the app reports those itself, with a better message."""
 LINGER_SECONDS, LINGER_BYTES = 2.0, 1_000_000
 """How long, and how much, is read and discarded after an error: a reset might discard the error response."""
+SHUTDOWN_SECONDS = 1.0
+"""How long the end of TLS may take: a client that reads nothing never confirms it."""
 GRACEFUL = frozenset({"idle", "too_many"})
 """Reasons to close a connection gracefully: no response is outstanding."""
 
@@ -171,7 +173,13 @@ class Connection(HttpToolsProtocol):
     async def _encrypt(self, accepted: socket, context: ssl.SSLContext) -> None:
         seconds = self._limits.receive_seconds
         with suppress(OSError):  # it failed, or took too long
-            await self.loop.connect_accepted_socket(lambda: self, accepted, ssl=context, ssl_handshake_timeout=seconds)
+            await self.loop.connect_accepted_socket(
+                lambda: self,
+                accepted,
+                ssl=context,
+                ssl_handshake_timeout=seconds,
+                ssl_shutdown_timeout=SHUTDOWN_SECONDS,
+            )
 
     def _end_handshake(self, accepted: socket) -> None:
         if self._handshake is not None:  # it did not become a connection
@@ -227,7 +235,8 @@ class Connection(HttpToolsProtocol):
         framing = [b"%b: %b\r\n" % field for field in self.scope["headers"] if field[0] in {LENGTH, CODING}]
         if not framing:
             return
-        self._connections.wait(self)
+        if not self.pipeline and not self.cycle.response_started:
+            self._connections.wait(self)
         self._began, self.cycle.more_body = self.loop.time(), True
         self.cycle.message_event.clear()
         self.parser = httptools.HttpRequestParser(_Body(self))
@@ -311,6 +320,8 @@ class Connection(HttpToolsProtocol):
             self.transport.write(error_bytes(TooBusyError("Too many connections are open.", do="Try again.")))
         if why in GRACEFUL:
             self.transport.close()
+            if why == "too_many":  # it does not count any more
+                self.loop.call_later(SHUTDOWN_SECONDS, self.transport.abort)
         else:
             self.transport.abort()
 

@@ -67,7 +67,8 @@ class Connections:
         self._open.add(connection)
         self.wait(connection)
         if len(self._open) > self.limits.connections:
-            longest = next(iter(self._waiting))
+            longest, _ = self._waiting.popitem(last=False)
+            self._open.discard(longest)  # its end may take a while
             longest.close("too_many")
 
     def leave(self, connection: ManagedConnection) -> None:

@@ -76,7 +76,7 @@ def _bound(made: socket, address: Any, *, is_shared: bool, one_of: int) -> socke
         made.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
         if is_shared:
             made.setsockopt(SOL_SOCKET, SO_REUSEPORT, 1)
-        if made.family == AF_INET6 and one_of > 1:
+        if made.family == AF_INET6 and (one_of > 1 or not is_shared):
             made.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)
         made.bind(address)
     except OSError:
@@ -151,6 +151,7 @@ class Server(uvicorn.Server):
         self._starting, self._listening, self._ending, self._ended = starting, listening, ending, ended
         self._tasks, self._accepting = list[asyncio.Task[None]](), list[asyncio.Task[None]]()
         self._handshakes = set[asyncio.Task[None]]()
+        self._failure: BaseException | None = None
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Await `starting`, start to listen, then call `listening`. `sockets`: bound, at least one."""
@@ -188,7 +189,7 @@ class Server(uvicorn.Server):
     def _end_if_failed(self, accepting: asyncio.Task[None]) -> None:
         """A process that accepts nothing any more must not seem to be well."""
         if not accepting.cancelled():
-            log.error("connections.accept_failed", error=str(accepting.exception()))
+            self._failure = accepting.exception()
             self.should_exit = True
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
@@ -202,3 +203,5 @@ class Server(uvicorn.Server):
         for task in self._tasks:
             task.cancel()
         self._ended()
+        if self._failure is not None:
+            raise self._failure

@@ -396,13 +396,17 @@ class Session:
                 raise
             canceled = SqlStateError("57014", "The statement was canceled as its client asked.")
             raise self._failed(canceled) from None
-        except (SqlStateError, GalateaError) as error:
+        except SqlStateError as error:
+            self._failed(error)
+            raise
+        except GalateaError as error:
             raise self._failed(error) from error
         except Exception:  # a bug of ours: nothing that was read before is to be relied on
             self._transaction = "failed" if self._transaction == "open" else self._transaction
             raise
         finally:
             self._running, self._is_interrupted = None, False
+            del running  # its error would hold this frame, and that the rows of a result
 
     async def _in_time(self, work: Callable[[], Awaitable[Found]]) -> Found:
         seconds = self._settings.seconds(self._sessions.limits.seconds)
@@ -485,6 +489,7 @@ class Session:
         result = await self._answered(statement.query, parameters)
         held = sum(len(each.rows) for each in self._cursors.values()) + len(result.rows)
         if held > most or len(self._cursors) >= MOST_CURSORS:
+            del result  # the traceback would hold it
             message = f"The cursors of a session are at most {MOST_CURSORS}, with {most:,} rows together."
             raise SqlStateError("54000", message, "Close those that are no longer needed, or choose fewer rows.")
         is_new = self._transaction == "open"

@@ -4,7 +4,7 @@ import os
 import socket
 import ssl
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -100,12 +100,34 @@ def test_a_large_body_that_comes_with_the_handshake_is_read_to_its_end(authority
             assert answer.text == f"{size} {HOST}"
 
 
+def encrypted(url: str, authority: Authority, open_: ExitStack) -> ssl.SSLSocket:
+    """A client that has done its handshake, and neither reads nor sends."""
+    plain = open_.enter_context(socket.create_connection((HOST, urlsplit(url).port or 0), timeout=10))
+    context = ssl.create_default_context(cafile=authority.file)
+    return open_.enter_context(context.wrap_socket(plain, server_hostname=HOST))
+
+
+def test_of_clients_that_read_nothing_the_ones_that_wait_longest_end(authority: Authority) -> None:
+    certificate = served(authority.issue("server"))
+    with listening(says_who_asks, ConnectionLimits(connections=3), certificate) as url, ExitStack() as open_:
+        clients = [encrypted(url, authority, open_) for _ in range(6)]
+        for each in clients[:3]:
+            with suppress(ssl.SSLError):
+                while each.recv(1000):
+                    continue
+
+        clients[-1].settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            clients[-1].recv(1000)
+
+
 def test_a_server_that_ends_accepts_nothing_more_and_ends_silent_connections(authority: Authority) -> None:
     began = time.monotonic()
     with ExitStack() as silent:
         with listening(says_who_asks, certificate=served(authority.issue("server"))) as url:
             for _ in range(3):
                 silent.enter_context(wire(url))
+            encrypted(url, authority, silent)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((HOST, urlsplit(url).port or 0), timeout=5)
 

@@ -70,7 +70,8 @@ def test_joiners_are_taken_in_titles_and_in_words_of_scripts_that_need_them() ->
     assert "`category`" in refusal(category="Food\u200c/Dairy").message
     assert "`sku`" in refusal(sku=PERSIAN).message
     assert "`brand`" in refusal(brand="Ac\ufe0fme").message
-    assert "`sku`" in refusal(sku="A1\ufe0f").message
+    for text in ("A1\ufe0f", "A+\ufe0f", "A°\ufe0f", "é\U000e0100", "葛\u180b"):
+        assert "`sku`" in refusal(sku=text).message
     assert "`sku`" in refusal(sku="A\U000e0100").message
 
 
