@@ -116,7 +116,7 @@ class _DiscardedTrailers(list[tuple[bytes, bytes]]):
         """Discard the field."""
 
 
-class _Body:
+class _BodyAfterUpgrade:
     """Takes the body of one request from a parser of its own, and nothing after it."""
 
     def __init__(self, connection: "Connection") -> None:
@@ -230,7 +230,7 @@ class Connection(HttpToolsProtocol):
         """Read the body of a request that asks for another protocol as well, as Java's HttpClient does.
 
         The parser ends such a request with its head, and its events would be lost. RFC 9110, 7.8, lets a server ignore
-        what it is asked. `rest` is what has arrived after the head.
+        the upgrade. `rest` is what has arrived after the head.
         """
         framing = [b"%b: %b\r\n" % field for field in self.scope["headers"] if field[0] in {LENGTH, CODING}]
         if not framing:
@@ -239,7 +239,7 @@ class Connection(HttpToolsProtocol):
             self._connections.wait(self)
         self._began, self.cycle.more_body = self.loop.time(), True
         self.cycle.message_event.clear()
-        self.parser = httptools.HttpRequestParser(_Body(self))
+        self.parser = httptools.HttpRequestParser(_BodyAfterUpgrade(self))
         self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(framing))
         if rest:
             self.data_received(rest)
