@@ -247,7 +247,7 @@ def is_encrypted(request: Request) -> bool:
 
 def _require_same_origin(request: Request) -> None:
     origin = urlsplit(request.headers.get("origin", ""))
-    is_downgraded = request.url.scheme == "https" != origin.scheme
+    is_downgraded = request.url.scheme == "https" and origin.scheme != "https"
     if not origin.netloc or origin.netloc != request.headers.get("host") or is_downgraded:
         raise ScopeMissingError("The form was not sent by a page of this address.", do=OPEN_AGAIN)
 
