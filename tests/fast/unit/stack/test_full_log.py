@@ -19,6 +19,7 @@ def run(process, settings):
     process.at_end(left.set)
     process.at_end(lambda: 1 / 0)
     threading.Thread(target=left.wait).start()
+    threading.Thread(target=threading.Event().wait).start()  # nothing ends it
     structlog.get_logger().info("nobody reads this")
     Path(settings.home, "worked").touch()
     raise ValueError("the work fails")
