@@ -821,8 +821,6 @@ class AlertSettings(Section):
     """Seconds without progress after which the alert processor is killed and restarted."""
     tick_seconds: float = Field(default=15.0, gt=0, le=60)
     """How often time advances for alert rules whose topics receive nothing, in seconds."""
-    identities_mb: int = Field(default=256, ge=1)
-    """Memory of the alert processor for the event identities of the last day, in MB. If it needs more, it stops."""
     rules_seconds: float = Field(default=60.0, ge=1, validation_alias="alert_rules_seconds")
     """Seconds between writing a rule version and its taking effect. Must be more than the skew."""
     rules_per_tenant: int = Field(default=100, ge=1, le=10_000, validation_alias="alert_rules_per_tenant")

@@ -41,7 +41,7 @@ from master_dataset.sources import registered_sources
 from speed_layer.alerts.history_table import HistoryTable
 from speed_layer.alerts.history_writer import HistoryWriter, KafkaAlertsTopic
 from speed_layer.alerts.intake import AlertIntake
-from speed_layer.alerts.processor import AlertProcessor, IdentityBudget, ProcessorConfig, known_alerts_retention
+from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig, known_alerts_retention
 from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TransactionMonitor
@@ -152,7 +152,6 @@ CORRECTED = Counter("galatea_alert_corrections", "Alerts emitted because of a pu
 DISCARDED = Counter(
     "galatea_alerts_discarded", "Producers discarded because the outcome of a transaction was unknown.", ("partition",)
 )
-IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the event identities of the last day.")
 UNUSABLE_RULES = Gauge(
     "galatea_alerts_rules_left_out", "Versions of rules found since the start that this release cannot evaluate."
 )
@@ -198,8 +197,6 @@ def run(process: Process, settings: Settings) -> None:
     ticks = _tick_loop(settings, session, rules, Heartbeat(pipe, number + 1), number)
     process.show_metrics(settings.alerts.metrics_port)
     threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
-    budget = IdentityBudget(settings.alerts.identities_mb)
-    IDENTITIES.set_function(lambda: budget.bytes)
     UNUSABLE_RULES.set_function(unusable_rules)
     misrouted = MisroutedEvents(AlarmTable(session).notice)
     shared = ProcessorConfig(
@@ -211,7 +208,6 @@ def run(process: Process, settings: Settings) -> None:
         alert_signatures_of(settings),
         fences=opened.fences if opened else {},
         emitted=_count,
-        identity_budget=budget,
         misrouted=misrouted.count,
         store_rejected=UndeliveredRecords(settings.paths.master_uri).append,
         known_alerts_retention=known_alerts_retention(settings.kafka.retention),
@@ -233,7 +229,7 @@ def _processor(settings: Settings, shared: ProcessorConfig, heartbeat: Heartbeat
     partition = heartbeat.number
     config = replace(
         shared,
-        snapshots=Snapshots(settings.home / "alerts" / str(partition)),
+        snapshots=Snapshots(settings.home / "alerts" / str(partition), heartbeat.beat),
         signatures=alert_signatures_of(settings),
         beat=heartbeat.beat,
         ready=heartbeat.ready,

@@ -17,6 +17,7 @@ from master_dataset.parsing.results import Event
 from master_dataset.registry.stores import DEFAULT_TERMS, Terms
 from master_dataset.source import Source
 from speed_layer.alerts import levels, silences, thresholds
+from speed_layer.alerts.identities import NoIdentities, SavedIdentities
 from speed_layer.alerts.scan import Emitter, Scan, to_ms
 from speed_layer.alerts.state import HOUR_MS, Horizons, State
 from views.alerts.alert import Alert, LogPosition
@@ -52,6 +53,7 @@ class Fold:
         partitions: int = 1,
         *,
         home: int | None = None,
+        saved: SavedIdentities | None = None,
     ) -> None:
         """Follow it.
 
@@ -63,8 +65,10 @@ class Fold:
             partitions: How many partitions the stores are spread over.
             home: The partition whose stores are followed; None: this one. Another one has them by now, and inherits
                 what is known about them.
+            saved: The identities that are no longer in the state; None: there are none.
         """
         self.state = state or State()
+        self._saved = saved or NoIdentities()
         self.misrouted = 0
         self._source, self._partition, self._horizons, self._partitions = source, partition, horizons, partitions
         self._home = partition if home is None else home
@@ -88,7 +92,9 @@ class Fold:
         scan = Scan(self._source.topic, state, rule_set, self._horizons, emitter)
         is_new_hour = state.log_ms // HOUR_MS > before // HOUR_MS
         if is_new_hour:
-            state.forget(state.log_ms // HOUR_MS * HOUR_MS, self._horizons)
+            hour_ms = state.log_ms // HOUR_MS * HOUR_MS
+            state.forget(hour_ms, self._horizons)
+            self._saved.forget(self._horizons.first_remembered_hour(hour_ms))
         pulse = to_ms(self._horizons.pulse)
         if state.log_ms // pulse > before // pulse:
             # Within an hour, open alerts can only be of other rules if the rule set has changed.
@@ -115,7 +121,7 @@ class Fold:
             return None
         identity = blake2b(event.identity.encode(), digest_size=16).digest()
         if self._counts:  # duplicates do not matter for signs of life
-            if self.state.has_seen(identity):
+            if self.state.has_seen(identity) or self._saved.has(identity):
                 return None
             self.state.identities.setdefault(self.state.log_ms // HOUR_MS, set()).add(identity)
         is_old = record.received_ms - event.happened_ms > to_ms(self._horizons.oldest)

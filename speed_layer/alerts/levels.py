@@ -9,7 +9,7 @@ from decimal import Decimal
 from master_dataset.sources.people_counts import Count
 from master_dataset.sources.queue_events import Waiting
 from speed_layer.alerts.scan import Detection, Scan, open_alert_key
-from speed_layer.alerts.state import HOUR_MS, MINUTE_MS, Level
+from speed_layer.alerts.state import HOUR_MS, MAX_NAMES, MINUTE_MS, Level
 from views.alerts.rule import Level as LevelRule
 from views.alerts.rule_history import VersionedRule
 from views.alerts.shop_clock import ShopClock
@@ -55,6 +55,8 @@ def on_tick(scan: Scan) -> None:
 def _set(scan: Scan, shop: ShopClock, name: str, level: Level) -> None:
     levels = scan.state.levels.setdefault(shop.store.id, {})
     known = levels.get(name)
+    if known is None and len(levels) >= MAX_NAMES:
+        return
     level.at_ms = min(level.at_ms, scan.state.log_ms)  # a clock may be fast
     if known is not None and known.day_s >= level.day_s:
         if known.day_s > level.day_s or (name != INSIDE and known.at_ms > level.at_ms):

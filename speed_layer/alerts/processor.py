@@ -25,6 +25,7 @@ from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Offsets, Partitions
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
+from speed_layer.alerts.identities import SnapshotDamagedError
 from speed_layer.alerts.intake import AlertIntake
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.snapshots import Snapshots
@@ -45,40 +46,13 @@ SNAPSHOT_SECONDS = 60.0
 MAX_WAIT_SECONDS = 5.0
 MAX_ATTEMPTS = 10
 """The wait before a restart grows up to this number of attempts."""
-IDENTITY_BYTES = 128
-"""Memory of one identity in a set, as measured, including the unused slots of the set."""
-DEFAULT_IDENTITIES_MB = 256
-_MB = 1 << 20
+MAX_IDENTITIES = 200_000
+"""In memory for a partition, each about 128 bytes; then they are saved."""
 _DAY_MS = 86_400_000
 UNREADABLE_CORRECTIONS = Counter(
     "galatea_alert_corrections_unreadable", "Records of the topic of corrections that are no alerts of ours, left out."
 )
 log = structlog.get_logger()
-
-
-class IdentityBudget:
-    """Limits the memory of event identities over all partitions of a process.
-
-    At the limit the processor stops with an error; it never forgets an identity early.
-    """
-
-    def __init__(self, limit_mb: int) -> None:
-        """`limit_mb`: for all partitions together."""
-        self._limit_mb = limit_mb
-        self._identities: dict[int, int] = {}
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the identities of all partitions."""
-        return sum(list(self._identities.values())) * IDENTITY_BYTES
-
-    def set(self, partition: int, identities: int) -> None:
-        """Record how many identities a partition holds. OperatorError if all partitions together exceed the limit."""
-        self._identities[partition] = identities
-        if self.bytes > self._limit_mb * _MB:
-            what = f"the identities of the last day take more than the {self._limit_mb} MB that alerts may use"
-            do = "raise GALATEA_ALERTS_IDENTITIES_MB if there is memory; identities must be kept for a day"
-            raise OperatorError(what, do=do)
 
 
 class KnownAlerts:
@@ -168,7 +142,6 @@ class ProcessorConfig:
         signatures: Sign alerts, and tell which requests for corrections are ours. Of this partition's thread alone.
         store_rejected: Stores requests that are not ours as dead letters. May raise DependencyUnavailableError.
         known_alerts_retention: How long ids of alerts are remembered, at least.
-        identity_budget: Shared by all partitions of a process.
         fences: Topic to partition to the offset after which it stops, as partitions were opened that are not read yet.
         beat: Called whenever there is progress.
         ready: Called when the processor has caught up and reads what comes in.
@@ -192,7 +165,6 @@ class ProcessorConfig:
     discarded: Callable[[], None] = lambda: None
     misrouted: Callable[[str], None] = lambda _: None
     store_rejected: Callable[[Sequence[UndeliveredRecord]], None] = lambda _: None
-    identity_budget: IdentityBudget = field(default_factory=lambda: IdentityBudget(DEFAULT_IDENTITIES_MB))
 
 
 class AlertProcessor:
@@ -221,6 +193,10 @@ class AlertProcessor:
                 log.info("alerts.discarded", partition=self._partition, why=str(why))
             except DependencyUnavailableError as error:
                 log.warning("alerts.waiting", partition=self._partition, why=str(error))
+            except SnapshotDamagedError as error:
+                self._positions = {}
+                self._config.snapshots.reset()
+                log.warning("alerts.snapshot_damaged", partition=self._partition, why=str(error))
             self._config.beat()
             self._attempts = min(self._attempts + 1, MAX_ATTEMPTS)
             time.sleep(random.uniform(0, min(MAX_WAIT_SECONDS, 0.05 * 2**self._attempts)))  # noqa: S311 - no secret
@@ -283,7 +259,8 @@ class AlertProcessor:
 
     def _catch_up(self, reader: PartitionReader, committed: Mapping[str, int]) -> None:
         """Fold up to the committed positions without emitting, from a snapshot or else from the first record."""
-        snapshot = self._config.snapshots.newest(committed, self._topic_ids)
+        self._positions = {}  # the saved identities are about to be of another moment than the folds
+        snapshot = self._config.snapshots.load(committed, self._topic_ids)
         states = snapshot.states if snapshot else self._inherited()
         at = dict(snapshot.positions) if snapshot else {topic: reader.bounds(topic)[0] for topic in committed}
         own = (self._partition, self._partition)
@@ -328,6 +305,7 @@ class AlertProcessor:
                 if at[lost.topic] > until[lost.topic] and not is_old:
                     raise
                 if lost.topic in folds:  # retention has deleted records: continue as if the log had always started here
+                    self._config.snapshots.identities(lost.topic).clear()
                     folds[lost.topic] = self._fold(lost.topic, folds[lost.topic].place, None)
                 reader.seek({topic: first for topic, first in at.items() if first < until[topic]})
                 continue
@@ -335,13 +313,16 @@ class AlertProcessor:
                 if read.topic in folds and read.entry is not None and read.entry.offset < until[read.topic]:
                     folds[read.topic].step(read.entry, self._history_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)
-            self._check_budget(folds)
+            if _identities(folds) > MAX_IDENTITIES:
+                self._config.snapshots.spill({topic: fold.state for topic, fold in folds.items()})
 
     def _fold(self, topic: str, place: tuple[int, int], state: State | None) -> Fold:
         """`place`: the partition whose records are folded, and the one whose stores are followed."""
         partition, home = place
         source = registered_sources()[topic]
-        return Fold(source, partition, self._config.horizons, state, self._config.partitions.open, home=home)
+        saved = self._config.snapshots.identities(topic)
+        partitions = self._config.partitions.open
+        return Fold(source, partition, self._config.horizons, state, partitions, home=home, saved=saved)
 
     def _process(self, sender: TransactionalSender, reader: PartitionReader) -> None:
         """Poll once, fold, and commit what it leads to."""
@@ -356,7 +337,6 @@ class AlertProcessor:
         for alert in (alert for read in polled for alert in self._alerts_for(read)):
             found.setdefault(alert.alert_id, alert)  # a publication may request an alert that is just being raised
         alerts = list(found.values())
-        self._check_budget(self._folds)
         failpoint(Failpoint.ALERTS_FOLDED)
         self._requests.store_rejected()
         positions |= {read.topic: read.next_offset for read in polled}
@@ -367,7 +347,8 @@ class AlertProcessor:
         for alert in alerts:
             self._known.add(alert.alert_id, at_ms)
         self._config.emitted(alerts)
-        if time.monotonic() - self._snapshot_at > SNAPSHOT_SECONDS:
+        is_full = _identities(self._folds) > MAX_IDENTITIES
+        if is_full or time.monotonic() - self._snapshot_at > SNAPSHOT_SECONDS:
             self._save_snapshot()
 
     def _is_closed(self, read: SourceRecord) -> bool:
@@ -405,11 +386,12 @@ class AlertProcessor:
                 time.sleep(0.1)  # the broker's clock is ahead of this one
         return self._history
 
-    def _check_budget(self, folds: Mapping[str, Fold]) -> None:
-        identities = sum(fold.state.identity_count for fold in folds.values())
-        self._config.identity_budget.set(self._partition, identities)
-
     def _save_snapshot(self) -> None:
         states = {topic: fold.state for topic, fold in self._folds.items()}
         self._config.snapshots.save(self._positions, states, self._topic_ids)
         self._snapshot_at = time.monotonic()
+
+
+def _identities(folds: Mapping[str, Fold]) -> int:
+    """How many are in memory."""
+    return sum(fold.state.identity_count for fold in folds.values())

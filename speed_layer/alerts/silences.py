@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from speed_layer.alerts.scan import Detection, Scan, open_alert_key
-from speed_layer.alerts.state import HOUR_MS, MINUTE_MS
+from speed_layer.alerts.state import HOUR_MS, MAX_NAMES, MINUTE_MS
 from views.alerts.rule import Silence
 from views.alerts.rule_history import VersionedRule
 from views.alerts.shop_clock import ShopClock
@@ -16,13 +16,14 @@ def on_event(scan: Scan, shop: ShopClock, sensor: str, at_ms: int) -> None:
     """Something in the store showed a sign of life at that moment."""
     store, at_ms = shop.store.id, min(at_ms, scan.state.log_ms)  # a clock may be fast
     signs = scan.state.signs.setdefault(store, {})
-    for name in {ANY, sensor}:
+    is_followed = sensor in signs or len(signs) <= MAX_NAMES
+    for name in {ANY, sensor} if is_followed else {ANY}:
         signs[name] = max(signs.get(name, at_ms), at_ms)
     for versioned, rule in scan.rules(Silence, shop):
         for name in [ANY] if rule.per == "store" else [sensor]:
             key = open_alert_key(store, versioned, name)
             open_ = scan.state.opened.get(key)
-            if open_ and signs[name] > open_.since_ms:
+            if open_ and signs.get(name, open_.since_ms) > open_.since_ms:
                 scan.emitter.resolve(key, "heard", f"{_who(rule, name)} has sent events again.")
 
 

@@ -1,105 +1,247 @@
-"""Snapshots of the state. They speed up a start, and can be deleted at any time."""
+"""Snapshots of the state, and the identities of the last day. They speed up a start, and can be deleted at any time."""
 
 import hashlib
-import os
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from master_dataset.failpoints import Failpoint, failpoint
+from speed_layer.alerts.identities import (
+    Checksum,
+    IdentityTables,
+    SnapshotDamagedError,
+    database_errors,
+)
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
 
-KEPT_SNAPSHOTS = 3
-_FORM = b"galatea alerts 2"
+_FORM = b"galatea alerts 3"
 """Incremented when the form of the state changes. Snapshots of another version are ignored."""
+_FORMER_FORM = b"galatea alerts 2"
+"""Of the files before there was a database: they contain the identities, too."""
 _DIGEST_BYTES = 32
+_COPIED_PAGES = 5_000
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
 class Snapshot(NamedTuple):
-    """`positions`: topic to the offset before which everything is in `states`."""
+    """`positions`: topic to the offset before which everything is in `states`, or in the saved identities."""
 
     positions: Mapping[str, int]
     states: Mapping[str, State]
 
 
 class _Body(msgspec.Struct, frozen=True):
-    """`topic_ids`: the id of each topic."""
+    """`topic_ids`: the id of each topic. `identities`: topic and hour to the checksum of what the database holds.
+
+    Without states it says only which topics there were.
+    """
 
     positions: dict[str, int]
     states: dict[str, bytes]
     topic_ids: dict[str, TopicIdentity] = msgspec.field(name="logs")  # the name on disk
+    identities: dict[str, dict[int, Checksum]] = msgspec.field(default_factory=dict)
 
 
 class Snapshots:
-    """The snapshots of one partition, in a folder of their own."""
+    """The snapshot of one partition: a database in a folder of its own.
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` is created if it does not exist."""
-        self._folder = folder
+    Each process works on a copy that it makes when it first needs it. So a predecessor that was believed dead writes
+    into a file that nobody reads.
+    """
+
+    def __init__(self, folder: Path, beat: Callable[[], None] = lambda: None) -> None:
+        """`folder` is created if it does not exist. `beat` is called while work takes long."""
+        self._folder, self._beat = folder, beat
+        self._opened: sqlite3.Connection | None = None
+        self._tables: dict[str, IdentityTables] = {}
+
+    def identities(self, topic: str) -> IdentityTables:
+        """The identities that `save` or `spill` has moved out of the states of this topic."""
+        if topic not in self._tables:
+            self._tables[topic] = IdentityTables(self._database, topic, self._beat)
+        return self._tables[topic]
 
     def save(
         self, positions: Mapping[str, int], states: Mapping[str, State], topic_ids: Mapping[str, TopicIdentity]
     ) -> None:
-        """Write a snapshot atomically, and delete all but the newest ones."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        number = max(self._numbers(), default=0) + 1
-        encoded = {topic: state.to_bytes() for topic, state in states.items()}
-        body = msgspec.msgpack.encode(_Body(dict(positions), encoded, dict(topic_ids)))
-        half = self._folder / "half"
-        with half.open("wb") as file:
-            file.write(_digest(body) + body)
-            file.flush()
-            os.fsync(file.fileno())
-        half.rename(self._folder / f"{number}.state")
+        """Replace the snapshot atomically, and move the identities out of the states."""
+        with self._writing() as database:
+            self._move(states)
+            encoded = {topic: state.to_bytes() for topic, state in states.items()}
+            checksums = {topic: dict(tables.checksums) for topic, tables in self._tables.items()}
+            _write(database, _Body(dict(positions), encoded, dict(topic_ids), checksums))
         failpoint(Failpoint.ALERTS_KEPT)
-        for old in sorted(self._numbers())[:-KEPT_SNAPSHOTS]:
-            (self._folder / f"{old}.state").unlink(missing_ok=True)
+        for former in self._former_files():
+            former.unlink(missing_ok=True)
 
-    def newest(self, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> Snapshot | None:
-        """The newest snapshot that is not ahead of the committed positions, and is of the same topics as they are now.
+    def spill(self, states: Mapping[str, State]) -> None:
+        """Move the identities out of states that are no snapshot yet. What was saved before is void."""
+        with self._writing() as database:
+            self._move(states)
+            before = self._body
+            _write(database, _Body(before.positions if before else {}, {}, before.topic_ids if before else {}))
 
-        Damaged ones are skipped, as are those of topics that were recreated or had another number of partitions.
+    def load(self, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> Snapshot | None:
+        """The snapshot, if it is not ahead of the committed positions, and is of the same topics as they are now.
+
+        None also if it is damaged, or of topics that were recreated or had another number of partitions. Then no
+        identity is left, either.
         """
-        for number in sorted(self._numbers(), reverse=True):
-            try:
-                found = _body((self._folder / f"{number}.state").read_bytes())
-                if found is None or found.positions.keys() != committed.keys() or found.topic_ids != topic_ids:
-                    continue
-                if all(at <= committed[topic] for topic, at in found.positions.items()):
-                    states = {topic: State.from_bytes(kept) for topic, kept in found.states.items()}
-                    return Snapshot(found.positions, states)
-            except (OSError, msgspec.MsgspecError, ValueError):
-                continue
+        with suppress(SnapshotDamagedError), database_errors():
+            body = self._body or self._former_body
+            for topic in topic_ids:
+                self.identities(topic).clear()
+            if body is not None and _is_usable(body, committed, topic_ids) and self._restored(body.identities):
+                with suppress(msgspec.MsgspecError):
+                    states = {topic: State.from_bytes(kept) for topic, kept in body.states.items()}
+                    return Snapshot(body.positions, states)
+        for tables in self._tables.values():
+            tables.clear()
         return None
+
+    def reset(self) -> None:
+        """Start with nothing, because what there is is damaged."""
+        self.close()
+        self._opened = self._open(is_damaged=True)
+
+    def close(self) -> None:
+        """Close the database; it is opened again if it is needed."""
+        if self._opened is not None:
+            self._opened.close()
+        self._opened, self._tables = None, {}
 
     @property
     def exist(self) -> bool:
         """Whether there are any, damaged or not."""
-        return any(True for _ in self._numbers())
+        with suppress(SnapshotDamagedError), database_errors():
+            written = self._database.execute("select count(*) from snapshot").fetchone()[0] > 0
+            return written or any(True for _ in self._former_files())
+        return True
 
     @property
     def topics(self) -> Collection[str]:
-        """The topics that readable snapshots contain."""
-        found = set[str]()
-        for number in self._numbers():
-            with suppress(OSError, msgspec.MsgspecError):
-                body = _body((self._folder / f"{number}.state").read_bytes())
-                found.update(body.positions if body else ())
-        return found
+        """The topics of the snapshot, if it can be read."""
+        with suppress(SnapshotDamagedError), database_errors():
+            body = self._body or self._former_body
+            return body.positions.keys() if body else ()
+        return ()
+
+    @property
+    def _body(self) -> _Body | None:
+        row = self._database.execute("select body from snapshot").fetchone()
+        return _decoded(row[0], _FORM) if row and isinstance(row[0], bytes) else None
+
+    @property
+    def _former_body(self) -> _Body | None:
+        """Of the newest file that a release before the database has written and that can be read."""
+        for file in sorted(self._former_files(), key=lambda file: int(file.stem), reverse=True):
+            with suppress(OSError):
+                body = _decoded(file.read_bytes(), _FORMER_FORM)
+                if body is not None:
+                    return body
+        return None
+
+    def _restored(self, checksums: Mapping[str, Mapping[int, Checksum]]) -> bool:
+        return all(self.identities(topic).restore(hours) for topic, hours in checksums.items())
+
+    def _move(self, states: Mapping[str, State]) -> None:
+        for topic, state in states.items():
+            self.identities(topic).add(state.identities)
+            state.identities = {}
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with database_errors():
+            database = self._database
+            database.execute("begin immediate")
+            try:
+                yield database
+                database.execute("commit")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    database.execute("rollback")
+                raise
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _open(self, *, is_damaged: bool = False) -> sqlite3.Connection:
+        """A copy of the newest database unless it `is_damaged`; all others are deleted."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        numbers = sorted(self._numbers())
+        is_copied = bool(numbers) and not is_damaged and self._is_copied(self._folder / f"{numbers[-1]}.db")
+        if not is_copied:
+            self._create(is_damaged=bool(numbers))
+        own = (self._folder / "half").rename(self._folder / f"{max(numbers, default=0) + 1}.db")
+        for number in numbers:
+            self._delete(f"{number}.db")
+        with database_errors():
+            database = sqlite3.connect(own, isolation_level=None, check_same_thread=False)
+            database.execute("pragma journal_mode = wal")
+            database.execute("pragma synchronous = full")
+        return database
+
+    def _create(self, *, is_damaged: bool) -> None:
+        """An empty database, or one that says that there was another."""
+        with self._half() as new:
+            new.execute("create table snapshot (body blob not null)")
+            if is_damaged:
+                new.execute("insert into snapshot values (x'')")
+            new.commit()
+
+    def _is_copied(self, source: Path) -> bool:
+        """False if the source is damaged."""
+        with suppress(SnapshotDamagedError), self._half() as new:
+            with closing(sqlite3.connect(source)) as old:
+                old.backup(new, pages=_COPIED_PAGES, progress=lambda *_: self._beat())
+            new.execute("select count(*) from snapshot")
+            return True
+        return False
+
+    @contextmanager
+    def _half(self) -> Iterator[sqlite3.Connection]:
+        """A new database that gets its name when it is complete."""
+        self._delete("half")
+        with database_errors(), closing(sqlite3.connect(self._folder / "half")) as new:
+            yield new
+
+    def _delete(self, name: str) -> None:
+        for suffix in _SIDE_FILES:
+            (self._folder / f"{name}{suffix}").unlink(missing_ok=True)
 
     def _numbers(self) -> Iterator[int]:
-        yield from (int(file.stem) for file in self._folder.glob("*.state") if file.stem.isdecimal())
+        yield from (int(file.stem) for file in self._folder.glob("*.db") if file.stem.isdecimal())
+
+    def _former_files(self) -> Iterator[Path]:
+        yield from (file for file in self._folder.glob("*.state") if file.stem.isdecimal())
 
 
-def _body(written: bytes) -> _Body | None:
+def _is_usable(body: _Body, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> bool:
+    is_same = body.positions.keys() == committed.keys() and body.topic_ids == topic_ids
+    return is_same and bool(body.states) and all(at <= committed[topic] for topic, at in body.positions.items())
+
+
+def _write(database: sqlite3.Connection, body: _Body) -> None:
+    encoded = msgspec.msgpack.encode(body)
+    database.execute("delete from snapshot")
+    database.execute("insert into snapshot values (?)", (_digest(encoded, _FORM) + encoded,))
+
+
+def _decoded(written: bytes, form: bytes) -> _Body | None:
     """None unless it is exactly what was written."""
     digest, body = written[:_DIGEST_BYTES], written[_DIGEST_BYTES:]
-    return msgspec.msgpack.decode(body, type=_Body) if _digest(body) == digest else None
+    with suppress(msgspec.MsgspecError):
+        return msgspec.msgpack.decode(body, type=_Body) if _digest(body, form) == digest else None
+    return None
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(_FORM + body).digest()
+def _digest(body: bytes, form: bytes) -> bytes:
+    return hashlib.sha256(form + body).digest()

@@ -16,6 +16,8 @@ HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
 QUARTER_MS = 15 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
+MAX_NAMES = 1_000
+"""Sensors, and queues, that are followed in a store: names come from events, and each takes memory for days."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Horizons:
     def kept(self) -> timedelta:
         """How long cells are kept: a week and the day compared with, the day itself, and four days before it."""
         return timedelta(days=12) + self.fresh + self.grace
+
+    def first_remembered_hour(self, hour_ms: int) -> int:
+        """The first hour (since the epoch) whose identities are remembered in the hour that begins at `hour_ms`."""
+        return (hour_ms - int(self.remembered / timedelta(milliseconds=1))) // HOUR_MS
 
     @property
     def stays_open(self) -> timedelta:
@@ -85,7 +91,7 @@ class State(msgspec.Struct):
         log_ms: The greatest receipt time.
         awake_ms: Since when the log has had no gap.
         closed_s: Windows that end by then have been evaluated.
-        identities: Hour of receipt to digests of identities.
+        identities: Hour of receipt to digests of identities, but for those that `Snapshots` has moved out.
         cells: View, store and quarter of an hour to sums.
         signs: Store and sensor (empty: any) to the last sign of life.
         levels: Store and queue to the level.
@@ -119,19 +125,19 @@ class State(msgspec.Struct):
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def has_seen(self, identity: bytes) -> bool:
-        """Whether the identity is remembered."""
+        """Whether the identity is among these."""
         return any(identity in seen for seen in self.identities.values())
 
     @property
     def identity_count(self) -> int:
-        """How many identities are remembered."""
+        """How many identities are here."""
         return sum(map(len, self.identities.values()))
 
     def forget(self, hour_ms: int, horizons: Horizons) -> None:
         """At each full hour of log time, drop whatever no rule can need any more."""
         kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))
-        remembered = (hour_ms - int(horizons.remembered / timedelta(milliseconds=1))) // HOUR_MS
-        self.identities = {hour: seen for hour, seen in self.identities.items() if hour >= remembered}
+        first_hour = horizons.first_remembered_hour(hour_ms)
+        self.identities = {hour: seen for hour, seen in self.identities.items() if hour >= first_hour}
         self.cells = _without_empty(
             {
                 view: _without_empty(

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -12,8 +14,9 @@ from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
+from speed_layer.alerts.identities import NoIdentities
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
-from speed_layer.alerts.snapshots import Snapshot
+from speed_layer.alerts.snapshots import Snapshot, Snapshots
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import Horizons, State
 from tests.fast.laws.delivery.broker import Admin, Broker, Consumer, Killed, Place, Transaction
@@ -30,6 +33,9 @@ RULE_HISTORY = rule_history_of(
 )
 BEGIN, MINUTE = at_ms("2026-03-07 09:00"), 60_000
 RECORDS, RESTARTS = 40, 12
+ON_DISK_EVERY = 5
+"""Seeds between those whose snapshots are on disk, with identities moved there as soon as there are a few."""
+FEW_IDENTITIES = 4
 
 
 class Over(BaseException):
@@ -51,7 +57,13 @@ class Kept:
     def save(self, positions: Mapping[str, int], states: Mapping[str, State], _: Mapping[str, TopicIdentity]) -> None:
         self._newest = dict(positions), {topic: each.to_bytes() for topic, each in states.items()}
 
-    def newest(self, committed: Mapping[str, int], _: Mapping[str, TopicIdentity]) -> Snapshot | None:
+    def identities(self, _: str) -> NoIdentities:
+        return NoIdentities()
+
+    def spill(self, _: Mapping[str, State]) -> None:
+        """There is memory enough."""
+
+    def load(self, committed: Mapping[str, int], _: Mapping[str, TopicIdentity]) -> Snapshot | None:
         if self._newest is None or self._chance.random() < 0.2:
             return None
         positions, states = self._newest
@@ -98,13 +110,19 @@ def lived(seed: int, *, reports_faults: bool) -> Broker:
     sold(broker)
     broker.committed[TILLS] = broker.committed[CORRECTIONS_TOPIC, 0] = 0
     kept, first_signed = Kept(broker.chance), MemoryFirstSigned()
-    for life in range(RESTARTS):
-        calls = broker.chance.randint(1, 150) if life < RESTARTS - 1 else None
-        _live(broker, (kept, first_signed), calls, reports_faults=reports_faults)
+    with TemporaryDirectory() as folder:
+        for life in range(RESTARTS):
+            calls = broker.chance.randint(1, 150) if life < RESTARTS - 1 else None
+            on_disk = Snapshots(Path(folder))
+            snapshots = kept if seed % ON_DISK_EVERY else on_disk
+            _live(broker, (snapshots, first_signed), calls, reports_faults=reports_faults)
+            on_disk.close()
     return broker
 
 
-def _live(broker: Broker, stored: tuple[Kept, MemoryFirstSigned], calls: int | None, *, reports_faults: bool) -> None:
+def _live(
+    broker: Broker, stored: tuple[Kept | Snapshots, MemoryFirstSigned], calls: int | None, *, reports_faults: bool
+) -> None:
     (kept, first_signed), left = stored, [calls]
 
     def before_call() -> None:
@@ -139,6 +157,7 @@ def _live(broker: Broker, stored: tuple[Kept, MemoryFirstSigned], calls: int | N
         patch("speed_layer.alerts.source.Consumer", lambda said: Consumer(broker, said, idle)),
         patch("speed_layer.alerts.source.AdminClient", lambda _: Admin(broker)),
         patch("speed_layer.alerts.processor.time", clock),
+        patch("speed_layer.alerts.processor.MAX_IDENTITIES", FEW_IDENTITIES),
     ):
         try:
             AlertProcessor(work, 0).run()

@@ -1,5 +1,6 @@
 """One seed, one exact run: the alert processor on an in-memory broker, killed and replaced until it has finished."""
 
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +20,7 @@ from master_dataset.registry.stores import Store
 from speed_layer.alerts import processor as processing
 from speed_layer.alerts import sender
 from speed_layer.alerts import source as inlet
+from speed_layer.alerts.identities import IdentityTables
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.sender import FencedError
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
@@ -95,6 +97,7 @@ class MemorySnapshots(Snapshots):
     def __init__(self) -> None:
         super().__init__(Path())
         self._kept: list[tuple[dict[str, int], dict[str, bytes]]] = []
+        self._nothing = sqlite3.connect(":memory:")
 
     def save(
         self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, TopicIdentity]
@@ -102,7 +105,11 @@ class MemorySnapshots(Snapshots):
         assert logs
         self._kept.append((dict(positions), {topic: state.to_bytes() for topic, state in states.items()}))
 
-    def newest(self, committed: Mapping[str, int], logs: Mapping[str, TopicIdentity]) -> Snapshot | None:
+    def identities(self, topic: str) -> IdentityTables:
+        """Of none: they are in the states."""
+        return IdentityTables(self._nothing, topic, lambda: None)
+
+    def load(self, committed: Mapping[str, int], logs: Mapping[str, TopicIdentity]) -> Snapshot | None:
         assert logs
         for positions, states in reversed(self._kept):
             if all(at <= committed[topic] for topic, at in positions.items()):

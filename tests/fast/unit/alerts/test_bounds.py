@@ -1,36 +1,9 @@
 """What the alert processor may hold, and how long its readers may be held back."""
 
-import pytest
-
-from master_dataset.errors import OperatorError
-from speed_layer.alerts.processor import IDENTITY_BYTES, IdentityBudget
 from speed_layer.alerts.source import LONGEST_TRANSACTION_SECONDS, TransactionMonitor
 from tests.support.alerting import WorldLog, at_ms, rule_history_of
 
-MB = 1 << 20
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
-
-
-def test_the_identities_of_all_partitions_may_take_their_limit_and_no_more() -> None:
-    room, all_of_it = IdentityBudget(1), MB // IDENTITY_BYTES
-    room.set(0, all_of_it // 2)
-
-    room.set(1, all_of_it // 2)
-    with pytest.raises(OperatorError, match="1 MB") as refused:
-        room.set(1, all_of_it // 2 + 1)
-
-    assert "GALATEA_ALERTS_IDENTITIES_MB" in refused.value.do
-    assert room.bytes == MB + IDENTITY_BYTES
-
-
-def test_what_is_forgotten_makes_room_again() -> None:
-    room = IdentityBudget(1)
-    with pytest.raises(OperatorError):
-        room.set(0, MB)
-
-    room.set(0, 0)
-
-    assert room.bytes == 0
 
 
 def test_each_identity_that_was_met_counts_until_its_day_is_over() -> None:

@@ -1,7 +1,9 @@
 """A snapshot of which anything is other than it was written is not there: neither taken as state nor in the way."""
 
 import hashlib
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -9,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from speed_layer.alerts.fold import Fold
+from speed_layer.alerts.identities import SnapshotDamagedError
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
@@ -22,77 +26,156 @@ RULES = (
     {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "hour", "above": 0},
     {"kind": "silence", "id": "silent", "source": TOPIC, "minutes": 10},
 )
+RULE_HISTORY = rule_history_of(*RULES)
+TEN = at_ms("2026-03-07 10:00")
 
 
-def real_state() -> State:
+def real_fold() -> Fold:
     """Of receipts, an open alert and a price with decimals."""
-    world = WorldLog(TOPIC, rule_history_of(*RULES))
+    world = WorldLog(TOPIC, RULE_HISTORY)
     for minute in range(0, 60, 7):
-        world.sold(at_ms("2026-03-07 10:00") + minute * 60_000, 2.5)
-    return world.fold.state
+        world.sold(TEN + minute * 60_000, 2.5)
+    return world.fold
 
 
-STATE = real_state()
+FOLD = real_fold()
+IDENTITIES = [each for seen in FOLD.state.identities.values() for each in seen]
+
+
+def state_of(encoded: bytes) -> State:
+    return State.from_bytes(encoded)
+
+
+def rest() -> str:
+    """The digest of the state without its identities, which are stored apart from it."""
+    state = state_of(FOLD.state.to_bytes())
+    state.identities = {}
+    return state.digest()
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    Snapshots(tmp_path).save(AT, {TOPIC: STATE}, LOGS)
-    return next(tmp_path.glob("*.state"))
+    with closing(Snapshots(tmp_path)) as snapshots:
+        snapshots.save(AT, {TOPIC: state_of(FOLD.state.to_bytes())}, LOGS)
+    return tmp_path
 
 
-def found(file: Path) -> State | None:
-    newest = Snapshots(file.parent).newest(AT, LOGS)
-    return newest.states[TOPIC] if newest else None
+def database(folder: Path) -> Path:
+    [file] = folder.glob("*.db")
+    return file
+
+
+def found(folder: Path) -> State | None:
+    """Only with all of its identities."""
+    with closing(Snapshots(folder)) as snapshots:
+        snapshot = snapshots.load(AT, LOGS)
+        if snapshot is None:
+            return None
+        assert all(snapshots.identities(TOPIC).has(each) for each in IDENTITIES)
+        return snapshot.states[TOPIC]
 
 
 def test_what_was_kept_is_read_again(kept: Path) -> None:
     state = found(kept)
 
     assert state is not None
-    assert state.digest() == STATE.digest()
+    assert state.digest() == rest()
+    assert len(IDENTITIES) == 9
 
 
-def test_a_snapshot_of_the_release_before_is_read(kept: Path) -> None:
-    body = msgspec.msgpack.encode({"positions": AT, "states": {TOPIC: STATE.to_bytes()}, "logs": LOGS})
-    kept.write_bytes(hashlib.sha256(b"galatea alerts 2" + body).digest() + body)
+def test_a_snapshot_of_the_release_before_is_read_and_replaced(tmp_path: Path) -> None:
+    body = msgspec.msgpack.encode({"positions": AT, "states": {TOPIC: FOLD.state.to_bytes()}, "logs": LOGS})
+    (tmp_path / "7.state").write_bytes(hashlib.sha256(b"galatea alerts 2" + body).digest() + body)
+    (tmp_path / "8.state").write_bytes(b"damaged")
+    former = Snapshots(tmp_path)
 
-    assert found(kept) is not None
-    assert set(Snapshots(kept.parent).topics) == {TOPIC}
+    snapshot = former.load(AT, LOGS)
+
+    assert snapshot is not None
+    assert (former.exist, set(former.topics)) == (True, {TOPIC})
+    assert snapshot.states[TOPIC].digest() == FOLD.state.digest()
+    former.save(AT, snapshot.states, LOGS)
+    state = found(tmp_path)
+    assert state is not None
+    assert state.digest() == rest()
+    assert [*tmp_path.glob("*.state")] == []
+
+
+def found_after(folder: Path, broken: bytes) -> State | None:
+    """What a process finds instead, after which the next one finds what this one has written."""
+    file = database(folder)
+    whole = file.read_bytes()
+    file.write_bytes(broken)
+    with closing(Snapshots(folder)) as snapshots:
+        snapshot = snapshots.load(AT, LOGS)
+        if snapshot is None:
+            assert snapshots.exist
+            assert not any(snapshots.identities(TOPIC).has(each) for each in IDENTITIES)
+            try:
+                snapshots.save(AT, {TOPIC: state_of(FOLD.state.to_bytes())}, LOGS)
+            except SnapshotDamagedError:
+                snapshots.reset()
+                snapshots.save(AT, {TOPIC: state_of(FOLD.state.to_bytes())}, LOGS)
+        else:
+            assert all(snapshots.identities(TOPIC).has(each) for each in IDENTITIES)
+    assert found(folder) is not None
+    for left in folder.iterdir():
+        left.unlink()
+    (folder / "1.db").write_bytes(whole)
+    return snapshot.states[TOPIC] if snapshot else None
 
 
 @given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_with_one_bit_turned_over_it_is_not_there(kept: Path, at: float, bit: int) -> None:
-    whole = kept.read_bytes()
+def test_with_one_bit_turned_over_it_is_what_was_written_or_not_there(kept: Path, at: float, bit: int) -> None:
+    whole = database(kept).read_bytes()
     place = int(at * len(whole))
-    kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+    broken = whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
 
-    state = found(kept)
-    kept.write_bytes(whole)
+    state = found_after(kept, broken)
 
-    assert state is None
+    assert state is None or state.digest() == rest()
 
 
 @given(left=st.floats(0, 1, exclude_max=True), more=st.binary(max_size=40))
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_cut_short_or_written_over_it_is_not_there(kept: Path, left: float, more: bytes) -> None:
-    whole = kept.read_bytes()
-    broken = whole[: int(left * len(whole))] + more
-    kept.write_bytes(broken)
+def test_cut_short_or_written_over_it_is_what_was_written_or_not_there(kept: Path, left: float, more: bytes) -> None:
+    whole = database(kept).read_bytes()
+
+    state = found_after(kept, whole[: int(left * len(whole))] + more)
+
+    assert state is None or state.digest() == rest()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update snapshot set body = x'00'",
+        "update snapshot set body = 'text'",
+        "delete from {table}",
+        "drop table {table}",
+        "update {table} set identity = zeroblob(16) where identity = (select min(identity) from {table})",
+        "insert into {table} values ('text')",
+        "insert into {table} values (zeroblob(16))",
+    ],
+)
+def test_rows_that_are_not_those_that_were_written_are_not_taken(kept: Path, change: str) -> None:
+    with closing(sqlite3.connect(database(kept), isolation_level=None)) as opened:
+        [(table,)] = opened.execute("select name from sqlite_master where name like '%/%'")
+        opened.execute(change.format(table=f'"{table}"'))
 
     state = found(kept)
-    kept.write_bytes(whole)
 
-    assert (state is None) == (broken != whole)
+    assert (state is None) == ("'text')" not in change)
 
 
-def test_the_one_before_is_taken_instead(kept: Path) -> None:
-    Snapshots(kept.parent).save(AT, {TOPIC: State()}, LOGS)
-    newest = max(kept.parent.glob("*.state"), key=lambda file: int(file.stem))
-    newest.write_bytes(newest.read_bytes()[:-1] + b"!")
+def test_a_process_believed_dead_does_not_write_into_what_its_successor_reads(kept: Path) -> None:
+    before, after = Snapshots(kept), Snapshots(kept)
+    assert before.load(AT, LOGS) is not None
+    assert after.load(AT, LOGS) is not None
+    later = State(log_ms=TEN, identities={TEN // 3_600_000: {bytes(16)}})
 
-    state = found(kept)
+    before.save({TOPIC: 71}, {TOPIC: later}, LOGS)
 
-    assert state is not None
-    assert state.digest() == STATE.digest()
+    assert not after.identities(TOPIC).has(bytes(16))
+    assert found(kept) is not None
