@@ -29,7 +29,7 @@ from serving_layer.sql.conversation import ConversationLimits
 from serving_layer.sql.relations import Sources
 from serving_layer.sql.sandbox import Limits
 from serving_layer.sql.server import PENDING, ServerLimits, SqlServer
-from serving_layer.sql.session import Sessions, SqlLimits
+from serving_layer.sql.session import STUCK_SECONDS, Sessions, SqlLimits
 from serving_layer.tables import AsyncSession, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
@@ -93,7 +93,7 @@ async def _run(process: Process, settings: Settings) -> None:
     REGISTRY.register(PressureMetrics(pressures(server)))
     process.show_metrics(settings.sql.metrics_port)
     process.ready()
-    await _until(leaving, sessions.relieve)
+    await _until(leaving, sessions)
     if renewals is not None:
         renewals.cancel()
     await server.close(GRACE_SECONDS)
@@ -121,15 +121,22 @@ async def await_exhaustion(relieve: Callable[[], None], seconds: float = STARVED
     raise MemoryError(message)
 
 
-async def _until(leaving: asyncio.Event, relieve: Callable[[], None]) -> None:
-    """Return when the process is to end. MemoryError if it has to start again."""
-    exhausted = asyncio.ensure_future(await_exhaustion(relieve))
+async def await_stuck(sessions: Sessions) -> NoReturn:
+    """Wait until a statement cannot be ended, which would hold a turn of its tenant for ever. RuntimeError."""
+    await sessions.stuck.wait()
+    raise RuntimeError(f"a statement that was interrupted has not ended for {STUCK_SECONDS:g} s")
+
+
+async def _until(leaving: asyncio.Event, sessions: Sessions) -> None:
+    """Return when the process is to end. MemoryError or RuntimeError if it has to start again."""
+    failures = [asyncio.ensure_future(each) for each in (await_exhaustion(sessions.relieve), await_stuck(sessions))]
     left = asyncio.ensure_future(leaving.wait())
-    await asyncio.wait([left, exhausted], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([left, *failures], return_when=asyncio.FIRST_COMPLETED)
     left.cancel()
-    if exhausted.done() and not leaving.is_set():
-        exhausted.result()
-    exhausted.cancel()
+    for failure in failures:
+        if failure.done() and not leaving.is_set():
+            failure.result()
+        failure.cancel()
 
 
 def server_limits(settings: Settings) -> ServerLimits:

@@ -8,7 +8,7 @@ import duckdb
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from serving_layer.sql.catalog_functions import NEGATIVE_LENGTH, NEGATIVE_ROOT, NO_LOGARITHM
+from serving_layer.sql.catalog_functions import LONG_TEXT, MOST_MATCHED, NEGATIVE_LENGTH, NEGATIVE_ROOT, NO_LOGARITHM
 from serving_layer.sql.results import SqlStateError
 
 DIALECT = "The dialect is that of PostgreSQL."
@@ -325,6 +325,9 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
         return SqlStateError("22012", "Division by zero.", "Write `nullif(divisor, 0)`: the result is NULL then.")
     if isinstance(error, duckdb.InterruptException):
         return SqlStateError("57014", "The statement was canceled.", None)
+    if text == LONG_TEXT:
+        hint = f"Shorten the text, as with `left(text, {MOST_MATCHED})`."
+        return SqlStateError("54000", f"{text[0].upper()}{text[1:]}.", hint)
     if text == TOO_LONG:
         return SqlStateError("54000", text, "Make a shorter one.")
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -6,6 +6,7 @@ its tables, reads that through the stages of REST, and lets a sandbox run the qu
 
 import asyncio
 import gc
+import time
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -73,6 +74,8 @@ _BYTES_OF_RESULT, _BYTES_OF_VALUE = 2_000, 80
 BYTES_OF_TRANSACTION = 32 * 1024 * 1024
 IDLE_SANDBOXES = 8
 WAIT_SECONDS = 0.05
+STUCK_SECONDS = 60.0
+"""How long after it was interrupted a thread may take to end before only a new process helps."""
 """How long an interrupted thread is waited for before it is interrupted again."""
 MOST_PARAMETERS = 10_000
 STATEMENTS_CACHED = 256
@@ -170,6 +173,8 @@ class Sessions:
         self._plans: LRUCache[Hashable, tuple[Query, Relations, Plan]] = LRUCache(STATEMENTS_CACHED)
         self._threads = ThreadPoolExecutor(2 * most, thread_name_prefix="sql")
         self._idle: dict[Sandbox, tuple[str, str]] = {}
+        self.stuck = asyncio.Event()
+        """Set when a thread has not ended for so long after it was interrupted that it probably never will."""
 
     def open(self, caller: Caller) -> "Session":
         """A session that reads what the caller may see, and nothing else."""
@@ -266,8 +271,11 @@ class Sessions:
         except asyncio.CancelledError:
             if submitted.cancel():
                 raise
+            interrupted_at = time.monotonic()
             while not running.done():
                 interrupt()
+                if time.monotonic() - interrupted_at > STUCK_SECONDS:
+                    self.stuck.set()
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([running], timeout=WAIT_SECONDS)
             with suppress(SqlStateError):

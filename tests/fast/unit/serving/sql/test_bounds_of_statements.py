@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from deploy.services.sql import await_stuck
 from serving_layer.sql.error_messages import stream_error
 from serving_layer.sql.plan import Plan
 from serving_layer.sql.results import SqlStateError
@@ -66,6 +67,55 @@ def test_texts_of_usual_lengths_are_those_of_postgresql(sql: AskingSql) -> None:
     made = "select repeat('ab', 2), repeat(null, 3), repeat('ab', -1), lpad('7', 3, '0'), rpad('7', 3, 'xy')"
 
     assert sql.rows(made) == [("abab", None, "", "007", "7xy")]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "regexp_replace({text}, 'a(?:.*z)?', '', 'g')",
+        "regexp_extract_all({text}, 'a(?:.*z)?')",
+        "REGEXP_SPLIT_TO_ARRAY({text}, 'a(?:.*z)?')",
+        "pg_catalog.regexp_split_to_array({text}, 'a(?:.*z)?')",
+    ],
+)
+def test_all_matches_are_found_in_short_texts_only(sql: AskingSql, expression: str) -> None:
+    """They may take the square of the length, and DuckDB does not interrupt them."""
+    refused = sql.refusal("select " + expression.format(text="repeat('a', 4000000)"))
+
+    assert (refused.code, refused.hint) == ("54000", "Shorten the text, as with `left(text, 1000)`.")
+
+
+def test_the_first_match_is_found_in_texts_of_any_length(sql: AskingSql) -> None:
+    text = "repeat('a', 100000)"
+
+    assert sql.rows(f"select length(regexp_replace({text}, 'a', '')), regexp_extract({text} || 'b', 'b')") == [
+        (99_999, "b")
+    ]
+    assert sql.rows("select regexp_extract_all('a1b2', '[0-9]'), regexp_split_to_array('a,b', ',')") == [
+        (["1", "2"], ["a", "b"])
+    ]
+
+
+def test_a_thread_that_does_not_end_when_it_is_interrupted_calls_for_another_process(
+    sql: AskingSql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serving_layer.sql.session.STUCK_SECONDS", 0.2)
+    leave = threading.Event()
+
+    async def stick() -> bool:
+        stuck = asyncio.ensure_future(sql.sessions.in_thread(leave.wait, lambda: None))
+        await asyncio.sleep(0.05)
+        stuck.cancel()
+        await asyncio.sleep(0.05)
+        was_set = sql.sessions.stuck.is_set()
+        with pytest.raises(RuntimeError, match="has not ended"):
+            await asyncio.wait_for(await_stuck(sql.sessions), PATIENCE_SECONDS)
+        leave.set()
+        await asyncio.wait([stuck])
+        sql.sessions.stuck.clear()
+        return was_set
+
+    assert sql.run(stick()) is False
 
 
 def test_a_process_refuses_what_would_take_its_machine_and_goes_on() -> None:
