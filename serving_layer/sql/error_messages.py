@@ -326,8 +326,8 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
     if isinstance(error, duckdb.InterruptException):
         return SqlStateError("57014", "The statement was canceled.", None)
     if text == LONG_TEXT:
-        hint = f"Shorten the text, as with `left(text, {MOST_MATCHED})`."
-        return SqlStateError("54000", f"{text[0].upper()}{text[1:]}.", hint)
+        shorter = f"Shorten the text, as with `left(text, {MOST_MATCHED})`."
+        return SqlStateError("54000", f"{text[0].upper()}{text[1:]}.", shorter)
     if text == TOO_LONG:
         return SqlStateError("54000", text, "Make a shorter one.")
     if isinstance(error, duckdb.OutOfMemoryException):
