@@ -1,16 +1,21 @@
-"""Event identities that are no longer kept in memory: a table of SQLite for each topic and hour of receipt."""
+"""Event identities that are no longer kept in memory: a table of SQLite for each topic."""
 
 import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 _BEAT_EACH = 10_000
 _MODULUS = 1 << 128
+_NONE = 2**63 - 1
+"""An hour before which all are."""
+_DELETED_AT_ONCE = 500_000
+"""More than are added at once, so that what is left does not grow."""
+Found = TypeVar("Found")
 _UNUSABLE = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_READONLY: errno.EROFS,
@@ -76,17 +81,27 @@ class NoIdentities:
         """There is nothing to forget."""
 
 
-class IdentityTables:
-    """The identities of one topic in a database.
+class IdentityTable:
+    """The identities of one topic in a database, each with the hour of its receipt.
 
-    Which hours count is known here alone: what `forget` and `restore` leave out stays in the file until the next `add`.
+    Which rows count is known here alone: the others stay in the file until some `add` deletes them.
     """
 
     def __init__(self, database: sqlite3.Connection, topic: str, beat: Callable[[], None]) -> None:
         """`beat` is called while work takes long."""
-        self._database, self._topic, self._beat = database, topic, beat
-        self._query = ""
+        self._database, self._beat = database, beat
         self._hours: dict[int, Checksum] = {}
+        self._first_hour = _NONE
+        self._has = f'select 1 from "{topic}" where identity = ? and hour >= ?'  # noqa: S608 - a topic of ours
+        self._all = f"""select hour, identity from "{topic}" where hour >= ? and typeof(identity) = 'blob'"""  # noqa: S608
+        self._insert = f'insert or replace into "{topic}" values (?, ?)'  # noqa: S608
+        self._old = f'select identity from "{topic}" where hour < ? limit {_DELETED_AT_ONCE}'  # noqa: S608
+        self._delete = f'delete from "{topic}" where identity in ({self._old})'  # noqa: S608
+        self._empty = f'delete from "{topic}"'  # noqa: S608
+        self._create = (
+            f'create table if not exists "{topic}" (identity blob primary key, hour integer not null) without rowid',
+            f'create index if not exists "hours of {topic}" on "{topic}" (hour)',
+        )
 
     @property
     def checksums(self) -> Mapping[int, Checksum]:
@@ -95,8 +110,10 @@ class IdentityTables:
 
     def has(self, identity: bytes) -> bool:
         """Whether it was received in an hour that counts. OSError, SnapshotDamagedError."""
+        if not self._hours:
+            return False
         with database_errors():
-            return bool(self._query) and self._database.execute(self._query, (identity,)).fetchone() is not None
+            return self._database.execute(self._has, (identity, self._first_hour)).fetchone() is not None
 
     def forget(self, first_hour: int) -> None:
         """Hours before this one do not count any more."""
@@ -107,44 +124,37 @@ class IdentityTables:
         self._count({})
 
     def restore(self, checksums: Mapping[int, Checksum]) -> bool:
-        """Count the hours that were saved with a state. False, and none counts, if the tables are not as they were."""
-        intact = all(self._of(hour) == checksum for hour, checksum in checksums.items())
-        self._count(checksums if intact else {})
-        return intact
+        """Count the hours that were saved with a state. False, and none counts, if the rows are not as they were."""
+        self._count(checksums)
+        if checksums and self._counted() != checksums:
+            self._count({})
+        return self._hours.keys() == checksums.keys()
 
     def add(self, identities: Mapping[int, set[bytes]]) -> None:
-        """Write identities by hour, and delete what does not count, in the transaction that the caller has begun."""
-        for name in self._names() - {self._name(hour) for hour in self._hours}:
-            self._database.execute(f'drop table "{name}"')
+        """Write identities by hour, and delete some that do not count, in the transaction that the caller has begun."""
+        for statement in self._create:
+            self._database.execute(statement)
+        if not self._hours:
+            self._database.execute(self._empty)
+        self._database.execute(self._delete, (self._first_hour,))
         for hour, seen in identities.items():
-            table = self._name(hour)
-            self._database.execute(f'create table if not exists "{table}" (identity blob primary key) without rowid')
-            rows = ((each,) for each in self._beating(sorted(seen)))
-            self._database.executemany(f'insert into "{table}" values (?)', rows)  # noqa: S608 - a topic of ours
+            self._database.executemany(self._insert, ((each, hour) for each in self._beating(sorted(seen))))
         counted = {hour: self._hours.get(hour, Checksum()).of_more(seen) for hour, seen in identities.items()}
         self._count({**self._hours, **counted})
 
     def _count(self, hours: Mapping[int, Checksum]) -> None:
-        self._hours = dict(hours)
-        asked = (f'select 1 from "{self._name(hour)}" where identity = ?1' for hour in sorted(hours))  # noqa: S608
-        self._query = " union all ".join(asked)
+        self._hours, self._first_hour = dict(hours), min(hours, default=_NONE)
 
-    def _of(self, hour: int) -> Checksum:
-        if self._name(hour) not in self._names():
-            return Checksum()
-        blobs = f"""select identity from "{self._name(hour)}" where typeof(identity) = 'blob'"""  # noqa: S608 - as above
-        rows = self._database.execute(blobs)
-        return Checksum().of_more(self._beating(identity for (identity,) in rows))
+    def _counted(self) -> Mapping[int, Checksum]:
+        found = dict[int, list[int]]()
+        for hour, identity in self._beating(self._database.execute(self._all, (self._first_hour,))):
+            sums = found.setdefault(hour, [0, 0])
+            sums[0] += 1
+            sums[1] += int.from_bytes(identity)
+        return {hour: Checksum(count, f"{total % _MODULUS:x}") for hour, (count, total) in found.items()}
 
-    def _names(self) -> set[str]:
-        rows = self._database.execute("select name from sqlite_master where type = 'table'")
-        return {name for (name,) in rows if name.startswith(f"{self._topic}/")}
-
-    def _name(self, hour: int) -> str:
-        return f"{self._topic}/{hour}"
-
-    def _beating(self, identities: Iterable[bytes]) -> Iterator[bytes]:
-        for number, each in enumerate(identities):
+    def _beating(self, found: Iterable[Found]) -> Iterator[Found]:
+        for number, each in enumerate(found):
             if number % _BEAT_EACH == 0:
                 self._beat()
             yield each

@@ -12,7 +12,7 @@ import msgspec
 from master_dataset.failpoints import Failpoint, failpoint
 from speed_layer.alerts.identities import (
     Checksum,
-    IdentityTables,
+    IdentityTable,
     SnapshotDamagedError,
     database_errors,
 )
@@ -58,12 +58,12 @@ class Snapshots:
         """`folder` is created if it does not exist. `beat` is called while work takes long."""
         self._folder, self._beat = folder, beat
         self._opened: sqlite3.Connection | None = None
-        self._tables: dict[str, IdentityTables] = {}
+        self._tables: dict[str, IdentityTable] = {}
 
-    def identities(self, topic: str) -> IdentityTables:
+    def identities(self, topic: str) -> IdentityTable:
         """The identities that `save` or `spill` has moved out of the states of this topic."""
         if topic not in self._tables:
-            self._tables[topic] = IdentityTables(self._database, topic, self._beat)
+            self._tables[topic] = IdentityTable(self._database, topic, self._beat)
         return self._tables[topic]
 
     def save(

@@ -20,7 +20,7 @@ from master_dataset.registry.stores import Store
 from speed_layer.alerts import processor as processing
 from speed_layer.alerts import sender
 from speed_layer.alerts import source as inlet
-from speed_layer.alerts.identities import IdentityTables
+from speed_layer.alerts.identities import IdentityTable
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.sender import FencedError
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
@@ -105,9 +105,9 @@ class MemorySnapshots(Snapshots):
         assert logs
         self._kept.append((dict(positions), {topic: state.to_bytes() for topic, state in states.items()}))
 
-    def identities(self, topic: str) -> IdentityTables:
+    def identities(self, topic: str) -> IdentityTable:
         """Of none: they are in the states."""
-        return IdentityTables(self._nothing, topic, lambda: None)
+        return IdentityTable(self._nothing, topic, lambda: None)
 
     def load(self, committed: Mapping[str, int], logs: Mapping[str, TopicIdentity]) -> Snapshot | None:
         assert logs
