@@ -3,25 +3,25 @@
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
-_BEAT_EACH = 10_000
 _MODULUS = 1 << 128
-_NONE = 2**63 - 1
-"""An hour before which all are."""
+_NO_HOUR = 2**63 - 1
+"""Later than every hour."""
 _DELETED_AT_ONCE = 500_000
-"""More than are added at once, so that what is left does not grow."""
-Found = TypeVar("Found")
-_UNUSABLE = {
+"""Rows. More than are added at once, so that rows that do not count become fewer."""
+_DISK_ERRORS = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_READONLY: errno.EROFS,
     sqlite3.SQLITE_CANTOPEN: errno.EIO,
     sqlite3.SQLITE_IOERR: errno.EIO,
 }
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""The last one is that of a table or column that is not there."""
 
 
 class SnapshotDamagedError(Exception):
@@ -30,14 +30,21 @@ class SnapshotDamagedError(Exception):
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """OSError for a disk that cannot be used, SnapshotDamagedError for anything else that SQLite raises."""
+    """Translate errors of SQLite.
+
+    Raises:
+        OSError: The disk cannot be used.
+        SnapshotDamagedError: The content of the file is not a database of ours.
+    """
     try:
         yield
     except sqlite3.Error as error:
-        number = _UNUSABLE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-        if number is not None:
-            raise OSError(number, f"{os.strerror(number)}: {error}") from error
-        raise SnapshotDamagedError(str(error)) from error
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+        if code in _DISK_ERRORS:
+            raise OSError(_DISK_ERRORS[code], f"{os.strerror(_DISK_ERRORS[code])}: {error}") from error
+        if code in _DAMAGE:
+            raise SnapshotDamagedError(str(error)) from error
+        raise
 
 
 class Checksum(msgspec.Struct, frozen=True):
@@ -87,18 +94,19 @@ class IdentityTable:
     Which rows count is known here alone: the others stay in the file until some `add` deletes them.
     """
 
-    def __init__(self, database: sqlite3.Connection, topic: str, beat: Callable[[], None]) -> None:
-        """`beat` is called while work takes long."""
-        self._database, self._beat = database, beat
+    def __init__(self, database: sqlite3.Connection, topic: str) -> None:
+        """The table need not exist yet."""
+        self._database = database
         self._hours: dict[int, Checksum] = {}
-        self._first_hour = _NONE
-        self._has = f'select 1 from "{topic}" where identity = ? and hour >= ?'  # noqa: S608 - a topic of ours
-        self._all = f"""select hour, identity from "{topic}" where hour >= ? and typeof(identity) = 'blob'"""  # noqa: S608
-        self._insert = f'insert or replace into "{topic}" values (?, ?)'  # noqa: S608
-        self._old = f'select identity from "{topic}" where hour < ? limit {_DELETED_AT_ONCE}'  # noqa: S608
-        self._delete = f'delete from "{topic}" where identity in ({self._old})'  # noqa: S608
-        self._empty = f'delete from "{topic}"'  # noqa: S608
-        self._create = (
+        self._first_hour = _NO_HOUR
+        self._sql_lookup = f'select 1 from "{topic}" where identity = ? and +hour >= ?'  # noqa: S608 - a topic of ours
+        # In this order they are read as lookups read them, and not from the index on hours, which has a copy of them.
+        self._sql_rows = f'select hour, identity from "{topic}" where +hour >= ? order by identity'  # noqa: S608
+        self._sql_insert = f'insert or replace into "{topic}" values (?, ?)'  # noqa: S608
+        self._sql_empty = f'delete from "{topic}"'  # noqa: S608
+        expired = f'select identity from "{topic}" where hour < ? limit {_DELETED_AT_ONCE}'  # noqa: S608
+        self._sql_expire = f'delete from "{topic}" where identity in ({expired})'  # noqa: S608
+        self._sql_create = (
             f'create table if not exists "{topic}" (identity blob primary key, hour integer not null) without rowid',
             f'create index if not exists "hours of {topic}" on "{topic}" (hour)',
         )
@@ -113,7 +121,7 @@ class IdentityTable:
         if not self._hours:
             return False
         with database_errors():
-            return self._database.execute(self._has, (identity, self._first_hour)).fetchone() is not None
+            return self._database.execute(self._sql_lookup, (identity, self._first_hour)).fetchone() is not None
 
     def forget(self, first_hour: int) -> None:
         """Hours before this one do not count any more."""
@@ -124,37 +132,43 @@ class IdentityTable:
         self._count({})
 
     def restore(self, checksums: Mapping[int, Checksum]) -> bool:
-        """Count the hours that were saved with a state. False, and none counts, if the rows are not as they were."""
+        """Count the hours that were saved with a state, unless the rows are not as they were: then return False.
+
+        Raises:
+            OSError: The file cannot be read.
+            SnapshotDamagedError: There is no such table, or it cannot be read.
+        """
         self._count(checksums)
-        if checksums and self._counted() != checksums:
-            self._count({})
-        return self._hours.keys() == checksums.keys()
+        with database_errors():
+            is_intact = not checksums or self._rows() == checksums
+        if not is_intact:
+            self.clear()
+        return is_intact
 
     def add(self, identities: Mapping[int, set[bytes]]) -> None:
-        """Write identities by hour, and delete some that do not count, in the transaction that the caller has begun."""
-        for statement in self._create:
+        """Write identities by hour, and delete some that do not count, in the transaction that the caller has begun.
+
+        sqlite3.Error, which the caller translates.
+        """
+        for statement in self._sql_create:
             self._database.execute(statement)
         if not self._hours:
-            self._database.execute(self._empty)
-        self._database.execute(self._delete, (self._first_hour,))
+            self._database.execute(self._sql_empty)
+        self._database.execute(self._sql_expire, (self._first_hour,))
         for hour, seen in identities.items():
-            self._database.executemany(self._insert, ((each, hour) for each in self._beating(sorted(seen))))
+            self._database.executemany(self._sql_insert, ((each, hour) for each in sorted(seen)))
         counted = {hour: self._hours.get(hour, Checksum()).of_more(seen) for hour, seen in identities.items()}
         self._count({**self._hours, **counted})
 
     def _count(self, hours: Mapping[int, Checksum]) -> None:
-        self._hours, self._first_hour = dict(hours), min(hours, default=_NONE)
+        self._hours, self._first_hour = dict(hours), min(hours, default=_NO_HOUR)
 
-    def _counted(self) -> Mapping[int, Checksum]:
-        found = dict[int, list[int]]()
-        for hour, identity in self._beating(self._database.execute(self._all, (self._first_hour,))):
-            sums = found.setdefault(hour, [0, 0])
-            sums[0] += 1
-            sums[1] += int.from_bytes(identity)
-        return {hour: Checksum(count, f"{total % _MODULUS:x}") for hour, (count, total) in found.items()}
-
-    def _beating(self, found: Iterable[Found]) -> Iterator[Found]:
-        for number, each in enumerate(found):
-            if number % _BEAT_EACH == 0:
-                self._beat()
-            yield each
+    def _rows(self) -> Mapping[object, Checksum]:
+        """The checksums of the rows; another number of hours if a row is none of ours."""
+        counts, totals = dict[object, int](), dict[object, int]()
+        for hour, identity in self._database.execute(self._sql_rows, (self._first_hour,)):
+            if not isinstance(identity, bytes):
+                return {}
+            counts[hour] = counts.get(hour, 0) + 1
+            totals[hour] = totals.get(hour, 0) + int.from_bytes(identity)
+        return {hour: Checksum(count, f"{totals[hour] % _MODULUS:x}") for hour, count in counts.items()}

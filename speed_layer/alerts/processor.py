@@ -313,8 +313,12 @@ class AlertProcessor:
                 if read.topic in folds and read.entry is not None and read.entry.offset < until[read.topic]:
                     folds[read.topic].step(read.entry, self._history_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)
-            if _identities(folds) > MAX_IDENTITIES:
-                self._config.snapshots.spill({topic: fold.state for topic, fold in folds.items()})
+            if _identity_count(folds) > MAX_IDENTITIES:
+                states = {topic: fold.state for topic, fold in folds.items()}
+                if is_old:  # positions of another partition's log make no snapshot
+                    self._config.snapshots.spill(states)
+                else:
+                    self._config.snapshots.save(at, states, self._topic_ids)
 
     def _fold(self, topic: str, place: tuple[int, int], state: State | None) -> Fold:
         """`place`: the partition whose records are folded, and the one whose stores are followed."""
@@ -347,7 +351,7 @@ class AlertProcessor:
         for alert in alerts:
             self._known.add(alert.alert_id, at_ms)
         self._config.emitted(alerts)
-        is_full = _identities(self._folds) > MAX_IDENTITIES
+        is_full = _identity_count(self._folds) > MAX_IDENTITIES
         if is_full or time.monotonic() - self._snapshot_at > SNAPSHOT_SECONDS:
             self._save_snapshot()
 
@@ -392,6 +396,6 @@ class AlertProcessor:
         self._snapshot_at = time.monotonic()
 
 
-def _identities(folds: Mapping[str, Fold]) -> int:
-    """How many are in memory."""
+def _identity_count(folds: Mapping[str, Fold]) -> int:
+    """How many identities are in memory."""
     return sum(fold.state.identity_count for fold in folds.values())

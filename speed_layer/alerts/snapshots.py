@@ -1,21 +1,21 @@
-"""Snapshots of the state, and the identities of the last day. They speed up a start, and can be deleted at any time."""
+"""Snapshots of the state, and the identities of the last day.
+
+They speed up a start, and can be deleted while no processor runs.
+"""
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import msgspec
 
 from master_dataset.failpoints import Failpoint, failpoint
-from speed_layer.alerts.identities import (
-    Checksum,
-    IdentityTable,
-    SnapshotDamagedError,
-    database_errors,
-)
+from speed_layer.alerts.identities import Checksum, IdentityTable, SnapshotDamagedError, database_errors
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
 
@@ -24,7 +24,8 @@ _FORM = b"galatea alerts 3"
 _FORMER_FORM = b"galatea alerts 2"
 """Of the files before there was a database: they contain the identities, too."""
 _DIGEST_BYTES = 32
-_COPIED_PAGES = 5_000
+_STEPS_PER_BEAT = 100_000
+"""Instructions of SQLite's virtual machine: some milliseconds."""
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
@@ -50,8 +51,9 @@ class _Body(msgspec.Struct, frozen=True):
 class Snapshots:
     """The snapshot of one partition: a database in a folder of its own.
 
-    Each process works on a copy that it makes when it first needs it. So a predecessor that was believed dead writes
-    into a file that nobody reads.
+    Each process works on a copy that it makes when it first needs it, under a name that no other process takes. So a
+    predecessor that was believed dead writes into a file that nobody reads. All methods and properties raise OSError if
+    the disk cannot be used.
     """
 
     def __init__(self, folder: Path, beat: Callable[[], None] = lambda: None) -> None:
@@ -63,51 +65,58 @@ class Snapshots:
     def identities(self, topic: str) -> IdentityTable:
         """The identities that `save` or `spill` has moved out of the states of this topic."""
         if topic not in self._tables:
-            self._tables[topic] = IdentityTable(self._database, topic, self._beat)
+            self._tables[topic] = IdentityTable(self._database, topic)
         return self._tables[topic]
 
     def save(
         self, positions: Mapping[str, int], states: Mapping[str, State], topic_ids: Mapping[str, TopicIdentity]
     ) -> None:
-        """Replace the snapshot atomically, and move the identities out of the states."""
+        """Replace the snapshot atomically, and move the identities out of the states.
+
+        Raises:
+            SnapshotDamagedError: Call `reset`.
+        """
         with self._writing() as database:
             self._move(states)
             encoded = {topic: state.to_bytes() for topic, state in states.items()}
-            checksums = {topic: dict(tables.checksums) for topic, tables in self._tables.items()}
+            checksums = {topic: dict(table.checksums) for topic, table in self._tables.items()}
             _write(database, _Body(dict(positions), encoded, dict(topic_ids), checksums))
         failpoint(Failpoint.ALERTS_KEPT)
         for former in self._former_files():
             former.unlink(missing_ok=True)
 
     def spill(self, states: Mapping[str, State]) -> None:
-        """Move the identities out of states that are no snapshot yet. What was saved before is void."""
+        """Move the identities out of states that are no snapshot yet. The snapshot before is void then.
+
+        Raises:
+            SnapshotDamagedError: Call `reset`.
+        """
         with self._writing() as database:
             self._move(states)
-            before = self._body
-            _write(database, _Body(before.positions if before else {}, {}, before.topic_ids if before else {}))
+            _write(database, self._topics_only())
 
     def load(self, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> Snapshot | None:
         """The snapshot, if it is not ahead of the committed positions, and is of the same topics as they are now.
 
-        None also if it is damaged, or of topics that were recreated or had another number of partitions. Then no
-        identity is left, either.
+        None if it is not, or is damaged. In that case there are no saved identities any more.
         """
-        with suppress(SnapshotDamagedError), database_errors():
+        with suppress(SnapshotDamagedError), _readable():
             body = self._body or self._former_body
-            for topic in topic_ids:
-                self.identities(topic).clear()
+            for table in self._tables.values():
+                table.clear()
             if body is not None and _is_usable(body, committed, topic_ids) and self._restored(body.identities):
                 with suppress(msgspec.MsgspecError):
                     states = {topic: State.from_bytes(kept) for topic, kept in body.states.items()}
                     return Snapshot(body.positions, states)
-        for tables in self._tables.values():
-            tables.clear()
+        if self.exist:
+            self.reset()
         return None
 
     def reset(self) -> None:
-        """Start with nothing, because what there is is damaged."""
+        """Start with an empty database, which only says that there was another, and of which topics."""
+        topics_only = self._topics_only()
         self.close()
-        self._opened = self._open(is_damaged=True)
+        self._opened = self._open(topics_only)
 
     def close(self) -> None:
         """Close the database; it is opened again if it is needed."""
@@ -118,7 +127,7 @@ class Snapshots:
     @property
     def exist(self) -> bool:
         """Whether there are any, damaged or not."""
-        with suppress(SnapshotDamagedError), database_errors():
+        with suppress(SnapshotDamagedError), _readable():
             written = self._database.execute("select count(*) from snapshot").fetchone()[0] > 0
             return written or any(True for _ in self._former_files())
         return True
@@ -126,10 +135,13 @@ class Snapshots:
     @property
     def topics(self) -> Collection[str]:
         """The topics of the snapshot, if it can be read."""
-        with suppress(SnapshotDamagedError), database_errors():
-            body = self._body or self._former_body
-            return body.positions.keys() if body else ()
-        return ()
+        return self._topics_only().positions.keys()
+
+    def _topics_only(self) -> _Body:
+        with suppress(SnapshotDamagedError), _readable():
+            if (body := self._body or self._former_body) is not None:
+                return _Body(body.positions, {}, body.topic_ids)
+        return _Body({}, {}, {})
 
     @property
     def _body(self) -> _Body | None:
@@ -173,55 +185,89 @@ class Snapshots:
             self._opened = self._open()
         return self._opened
 
-    def _open(self, *, is_damaged: bool = False) -> sqlite3.Connection:
-        """A copy of the newest database unless it `is_damaged`; all others are deleted."""
+    def _open(self, instead: _Body | None = None) -> sqlite3.Connection:
+        """A copy of the newest database, or an empty one with this body `instead`; all others are deleted."""
         self._folder.mkdir(parents=True, exist_ok=True)
         numbers = sorted(self._numbers())
-        is_copied = bool(numbers) and not is_damaged and self._is_copied(self._folder / f"{numbers[-1]}.db")
-        if not is_copied:
-            self._create(is_damaged=bool(numbers))
-        own = (self._folder / "half").rename(self._folder / f"{max(numbers, default=0) + 1}.db")
+        new = self._folder / f"new-{os.getpid()}-{uuid4().hex}"
+        if instead is not None or not numbers or not self._is_copied(self._folder / f"{numbers[-1]}.db", new):
+            _delete(new)
+            _create(new, instead or (_Body({}, {}, {}) if numbers else None))
+        own = self._named(new, max(numbers, default=0) + 1)
         for number in numbers:
-            self._delete(f"{number}.db")
+            _delete(self._folder / f"{number}.db")
+        for left in self._folder.glob("new-*"):  # by a process that was killed while it copied
+            left.unlink(missing_ok=True)
         with database_errors():
             database = sqlite3.connect(own, isolation_level=None, check_same_thread=False)
             database.execute("pragma journal_mode = wal")
             database.execute("pragma synchronous = full")
+            database.set_progress_handler(self._beat, _STEPS_PER_BEAT)
         return database
 
-    def _create(self, *, is_damaged: bool) -> None:
-        """An empty database, or one that says that there was another."""
-        with self._half() as new:
-            new.execute("create table snapshot (body blob not null)")
-            if is_damaged:
-                new.execute("insert into snapshot values (x'')")
-            new.commit()
-
-    def _is_copied(self, source: Path) -> bool:
-        """False if the source is damaged."""
-        with suppress(SnapshotDamagedError), self._half() as new:
-            with closing(sqlite3.connect(source)) as old:
-                old.backup(new, pages=_COPIED_PAGES, progress=lambda *_: self._beat())
-            new.execute("select count(*) from snapshot")
+    def _is_copied(self, source: Path, target: Path) -> bool:
+        """Copy what the database holds, not its pages. False if it cannot be read."""
+        with suppress(SnapshotDamagedError), _readable(), closing(sqlite3.connect(source)) as old:
+            old.set_progress_handler(self._beat, _STEPS_PER_BEAT)
+            old.execute("select count(*) from snapshot")
+            old.execute("vacuum into ?", (str(target),))
+            with closing(sqlite3.connect(target)) as new:
+                new.set_progress_handler(self._beat, _STEPS_PER_BEAT)
+                new.execute("reindex")  # indexes are copied as they are
             return True
         return False
 
-    @contextmanager
-    def _half(self) -> Iterator[sqlite3.Connection]:
-        """A new database that gets its name when it is complete."""
-        self._delete("half")
-        with database_errors(), closing(sqlite3.connect(self._folder / "half")) as new:
-            yield new
-
-    def _delete(self, name: str) -> None:
-        for suffix in _SIDE_FILES:
-            (self._folder / f"{name}{suffix}").unlink(missing_ok=True)
+    def _named(self, new: Path, number: int) -> Path:
+        """Give a complete database the first number that no other process has taken."""
+        _sync(new)
+        while True:
+            own = self._folder / f"{number}.db"
+            try:
+                own.hardlink_to(new)
+            except FileExistsError:
+                number += 1
+            else:
+                new.unlink()
+                _sync(self._folder)
+                return own
 
     def _numbers(self) -> Iterator[int]:
         yield from (int(file.stem) for file in self._folder.glob("*.db") if file.stem.isdecimal())
 
     def _former_files(self) -> Iterator[Path]:
         yield from (file for file in self._folder.glob("*.state") if file.stem.isdecimal())
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """SnapshotDamagedError also for what the disk cannot read: it is as good as damaged."""
+    try:
+        with database_errors():
+            yield
+    except OSError as error:
+        raise SnapshotDamagedError(str(error)) from error
+
+
+def _create(file: Path, body: _Body | None) -> None:
+    with database_errors(), closing(sqlite3.connect(file)) as database:
+        database.execute("create table snapshot (body blob not null)")
+        if body is not None:
+            _write(database, body)
+        database.commit()
+
+
+def _delete(database: Path) -> None:
+    for suffix in _SIDE_FILES:
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _is_usable(body: _Body, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> bool:

@@ -1,6 +1,7 @@
 """The state of following one (topic, partition): plain values, so that it can be saved and compared.
 
-It follows from the last `Horizons.horizon` of the log alone, in however many runs it was folded.
+It follows from the last `Horizons.horizon` of the log alone, in however many runs it was folded. The exception is a
+store with more than `MAX_NAMES` sensors or queues: which of them are followed depends on which came first.
 """
 
 import hashlib

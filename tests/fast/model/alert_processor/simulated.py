@@ -107,7 +107,10 @@ class MemorySnapshots(Snapshots):
 
     def identities(self, topic: str) -> IdentityTable:
         """Of none: they are in the states."""
-        return IdentityTable(self._nothing, topic, lambda: None)
+        return IdentityTable(self._nothing, topic)
+
+    def spill(self, states: Mapping[str, State]) -> None:
+        """They stay in the states."""
 
     def load(self, committed: Mapping[str, int], logs: Mapping[str, TopicIdentity]) -> Snapshot | None:
         assert logs

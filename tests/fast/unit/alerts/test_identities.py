@@ -6,7 +6,6 @@ from random import Random
 import pytest
 
 from master_dataset.sources import registered_sources
-from speed_layer.alerts import processor
 from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TopicIdentity
@@ -137,7 +136,3 @@ def test_a_store_is_followed_with_a_limited_number_of_queues() -> None:
         log.send(ten + number, queue=f"q{number}", kind="join", length_after=1)
 
     assert len(log.fold.state.levels["1"]) == MAX_NAMES
-
-
-def test_a_processor_saves_before_identities_take_much_memory() -> None:
-    assert processor.MAX_IDENTITIES * 128 < 32 << 20
