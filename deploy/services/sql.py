@@ -135,6 +135,7 @@ async def _until(leaving: asyncio.Event, sessions: Sessions) -> None:
     left.cancel()
     for failure in failures:
         if failure.done() and not leaving.is_set():
+            sessions.close()  # so that nothing waits for a statement that cannot be ended
             failure.result()
         failure.cancel()
 

@@ -81,28 +81,11 @@ def change_of_call(node: exp.Expr, kinds: Kinds) -> Change | None:  # noqa: C901
         return lambda: _call("trunc", exp.Div(this=node.this.copy(), expression=node.expression.copy()))
     if isinstance(node, exp.Format):
         return lambda: _formatted(node)
-    if _finds_all_matches(node):
-        return lambda: _of_matched_text(node)
     if _is_json_agg(node) or (isinstance(node, exp.Filter) and _is_json_agg(node.this)):
         return _json_agg(node)
     if isinstance(node, exp.Anonymous) and node.name.lower() in _REFUSED:
         raise SqlStateError("0A000", f"The function {node.name.lower()} is not answered.", _REFUSED[node.name.lower()])
     return None
-
-
-def _finds_all_matches(node: exp.Expr) -> bool:
-    if isinstance(node, exp.RegexpReplace):
-        return node.args.get("modifiers") is not None  # among which there may be `g`
-    return isinstance(node, exp.RegexpExtractAll) or (
-        isinstance(node, exp.Anonymous) and node.name.lower() == "regexp_split_to_array" and bool(node.expressions)
-    )
-
-
-def _of_matched_text(node: exp.Expr) -> exp.Expr:
-    changed = node.copy()
-    text = changed.expressions[0] if isinstance(changed, exp.Anonymous) else changed.this
-    text.replace(_call(f"{PREFIX}matched_text", text))
-    return changed
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:

@@ -28,10 +28,6 @@ def _format_type() -> str:
 NEGATIVE_ROOT = "cannot take square root of a negative number"
 NO_LOGARITHM = "cannot take logarithm of zero or a negative number"
 NEGATIVE_LENGTH = "negative substring length not allowed"
-MOST_MATCHED = 1_000
-"""Characters of a text in which all matches are looked for: this may take the square of the length, and is not
-interrupted."""
-LONG_TEXT = f"all matches of a regular expression are found only in texts of at most {MOST_MATCHED:,} characters"
 
 
 def _logarithm(of: str) -> str:
@@ -148,7 +144,6 @@ _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
             ),
         ),
     ],
-    "matched_text": [("t", f"CASE WHEN length(t) > {MOST_MATCHED} THEN error('{LONG_TEXT}') ELSE t END")],
     "split_part": [("t, d, n", "CASE WHEN d <> '' THEN split_part(t, d, n) WHEN n IN (1, -1) THEN t ELSE '' END")],
     "quote_nullable": [("v", "coalesce('''' || replace(v::VARCHAR, '''', '''''') || '''', 'NULL')")],
     "sqrt": [("x", f"CASE WHEN x < 0 THEN error('{NEGATIVE_ROOT}') ELSE sqrt(x) END")],

@@ -8,7 +8,7 @@ import duckdb
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from serving_layer.sql.catalog_functions import LONG_TEXT, MOST_MATCHED, NEGATIVE_LENGTH, NEGATIVE_ROOT, NO_LOGARITHM
+from serving_layer.sql.catalog_functions import NEGATIVE_LENGTH, NEGATIVE_ROOT, NO_LOGARITHM
 from serving_layer.sql.results import SqlStateError
 
 DIALECT = "The dialect is that of PostgreSQL."
@@ -17,6 +17,10 @@ FEWER_DIGITS = "Cast to fewer digits before you calculate, such as `value::numer
 _ADD_CASTS = "Check the types, and add casts where they differ, such as `store::integer`."
 MOST_CHARACTERS = 10_000_000
 """Characters of a text that one function makes from a number: DuckDB neither counts nor interrupts this work."""
+MOST_MATCHED = 1_000
+"""Characters of a text in which all matches of a regular expression are found. This may take the square of the length,
+and DuckDB interrupts a statement only between batches of rows."""
+LONG_TEXT = f"All matches of a regular expression are found only in texts of at most {MOST_MATCHED:,} characters."
 TOO_LONG = f"A function would make a text of more than {MOST_CHARACTERS:,} characters."
 _ECHOED = 200
 """Characters of a statement that are repeated."""
@@ -327,7 +331,7 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
         return SqlStateError("57014", "The statement was canceled.", None)
     if text == LONG_TEXT:
         shorter = f"Shorten the text, as with `left(text, {MOST_MATCHED})`."
-        return SqlStateError("54000", f"{text[0].upper()}{text[1:]}.", shorter)
+        return SqlStateError("54000", text, shorter)
     if text == TOO_LONG:
         return SqlStateError("54000", text, "Make a shorter one.")
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from serving_layer.sql.error_messages import (
     LESS_MEMORY,
+    LONG_TEXT,
     MOST_CHARACTERS,
+    MOST_MATCHED,
     TOO_LONG,
     execution_error,
     refuse_large_result,
@@ -35,6 +37,12 @@ _BOUNDED = (
     ("rpad", "t, n, f", "t, CASE WHEN n > {most} THEN error('{error}') ELSE n END, f"),
 )
 """Functions, their parameters, and what they are called with. The macros hide the functions of the same name."""
+_MATCHING = (
+    ("regexp_replace", ("t, p, r", "t, p, r, o")),
+    ("regexp_extract_all", ("t, p", "t, p, g", "t, p, g, o")),
+    ("regexp_split_to_array", ("t, p", "t, p, o")),
+)
+"""Functions of regular expressions that find all matches, and their parameters. Macros hide them, too."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 BEYOND = "A date or an instant is beyond the years 1 to 9999."
@@ -128,6 +136,9 @@ class Sandbox:
         for name, parameters, arguments in _BOUNDED:
             bounded = arguments.format(most=MOST_CHARACTERS, error=TOO_LONG)
             self._connection.execute(f"CREATE MACRO {name}({parameters}) AS system.main.{name}({bounded})")
+        for name, forms in _MATCHING:
+            bodies = ", ".join(f"({parameters}) AS {_matched(name, parameters)}" for parameters in forms)
+            self._connection.execute(f"CREATE MACRO {name} {bodies}")
         for statement in setup:
             self._connection.execute(statement)
         self._connection.execute("SET enable_external_access = false")
@@ -237,6 +248,16 @@ class Sandbox:
         with _errors():
             found = self._connection.sql(f"EXPLAIN {sql}").fetchall()
         return [line for _, text in found for line in str(text).splitlines()]
+
+
+def _matched(name: str, parameters: str) -> str:
+    """A call of the function for a text that is short enough; the text is computed once, as an element of a list."""
+    _, *others = parameters.split(", ")
+    call = f"system.main.{name}({', '.join(['s', *others])})"
+    has_options = "contains(o, 'g')" if "o" in others else "false"
+    finds_all = has_options if name == "regexp_replace" else "true"
+    too_long = f"length(s) > {MOST_MATCHED} AND {finds_all}"
+    return f"list_transform([t], lambda s: CASE WHEN {too_long} THEN error('{LONG_TEXT}') ELSE {call} END)[1]"
 
 
 @contextmanager

@@ -74,10 +74,10 @@ _BYTES_OF_RESULT, _BYTES_OF_VALUE = 2_000, 80
 BYTES_OF_TRANSACTION = 32 * 1024 * 1024
 IDLE_SANDBOXES = 8
 WAIT_SECONDS = 0.05
-STUCK_SECONDS = 60.0
-"""How long after it was interrupted a thread may take to end before only a new process helps."""
 """How long an interrupted thread is waited for before it is interrupted again."""
 MOST_PARAMETERS = 10_000
+STUCK_SECONDS = 60.0
+"""How long after it was interrupted a thread may take to end before only a new process helps."""
 STATEMENTS_CACHED = 256
 """How many short statements are remembered: what their texts say, their columns, and what they read of tables."""
 
@@ -173,6 +173,7 @@ class Sessions:
         self._plans: LRUCache[Hashable, tuple[Query, Relations, Plan]] = LRUCache(STATEMENTS_CACHED)
         self._threads = ThreadPoolExecutor(2 * most, thread_name_prefix="sql")
         self._idle: dict[Sandbox, tuple[str, str]] = {}
+        self._is_closed = False
         self.stuck = asyncio.Event()
         """Set when a thread has not ended for so long after it was interrupted that it probably never will."""
 
@@ -181,7 +182,8 @@ class Sessions:
         return Session(self, caller)
 
     def close(self) -> None:
-        """Release all databases and threads. Close the sessions first."""
+        """Release all databases and threads, and wait for no thread any more. Close the sessions first."""
+        self._is_closed = True
         for sandbox in self._idle:
             sandbox.close()
         self._idle.clear()
@@ -261,8 +263,8 @@ class Sessions:
     async def in_thread(self, call: Callable[[], Found], interrupt: Callable[[], None]) -> Found:
         """Call something that blocks. If the caller is cancelled meanwhile, it is interrupted until it ends.
 
-        However often the caller is cancelled, this ends when the thread is free again. A call that no thread has begun
-        ends at once.
+        However often the caller is cancelled, this ends when the thread is free again, or `close` was called. A call
+        that no thread has begun ends at once.
         """
         submitted = self._threads.submit(call)
         running = asyncio.wrap_future(submitted)
@@ -273,6 +275,8 @@ class Sessions:
                 raise
             interrupted_at = time.monotonic()
             while not running.done():
+                if self._is_closed:
+                    raise
                 interrupt()
                 if time.monotonic() - interrupted_at > STUCK_SECONDS:
                     self.stuck.set()

@@ -154,7 +154,7 @@ def found_after(folder: Path, broken: bytes) -> State | None:
 
 @given(at=st.integers(0, 2**20), bit=st.integers(0, 7))
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_with_one_bit_turned_over_it_is_what_was_written_or_not_there(kept: Path, at: float, bit: int) -> None:
+def test_with_one_bit_turned_over_it_is_what_was_written_or_not_there(kept: Path, at: int, bit: int) -> None:
     whole = database(kept).read_bytes()
     place = at % len(whole)
     broken = whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
@@ -166,7 +166,7 @@ def test_with_one_bit_turned_over_it_is_what_was_written_or_not_there(kept: Path
 
 @given(left=st.integers(0, 2**20), more=st.binary(max_size=40))
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_cut_short_or_written_over_it_is_what_was_written_or_not_there(kept: Path, left: float, more: bytes) -> None:
+def test_cut_short_or_written_over_it_is_what_was_written_or_not_there(kept: Path, left: int, more: bytes) -> None:
     whole = database(kept).read_bytes()
 
     state = found_after(kept, whole[: left % len(whole)] + more)

@@ -42,6 +42,29 @@ for statement in (
         print(error.code)
 print(sandbox.query("SELECT 1").rows)
 """
+STUCK = """
+import asyncio, os, time
+from datetime import UTC, datetime
+from unittest.mock import Mock
+from deploy.services import sql
+from serving_layer.sql import session
+
+session.STUCK_SECONDS = 0.2
+
+async def run():
+    sessions = session.Sessions(Mock(), lambda: datetime.now(UTC))
+    statement = asyncio.ensure_future(sessions.in_thread(lambda: time.sleep(3600), lambda: None))
+    await asyncio.sleep(0.1)
+    statement.cancel()
+    await sql._until(asyncio.Event(), sessions)
+
+try:
+    asyncio.run(run())
+except RuntimeError as error:
+    print(error, flush=True)
+os._exit(3)
+"""
+"""As `Process.main` ends it."""
 PATIENCE_SECONDS = 20.0
 REFUSED = 2 if sys.platform == "linux" else 0
 """macOS does not enforce the limit of a process."""
@@ -75,6 +98,11 @@ def test_texts_of_usual_lengths_are_those_of_postgresql(sql: AskingSql) -> None:
         "regexp_replace({text}, 'a(?:.*z)?', '', 'g')",
         "regexp_extract_all({text}, 'a(?:.*z)?')",
         "REGEXP_SPLIT_TO_ARRAY({text}, 'a(?:.*z)?')",
+        "pg_catalog.regexp_replace({text}, 'a(?:.*z)?', '', 'g')",
+        "pg_catalog.regexp_extract_all({text}, 'a(?:.*z)?')",
+        "({text}).regexp_extract_all('a(?:.*z)?')",
+        "regexp_count({text}, 'a(?:.*z)?')",
+        "regexp_replace({text} || case when random() < 0.5 then '' else 'b' end, 'a(?:.*z)?', '', 'ig')",
         "pg_catalog.regexp_split_to_array({text}, 'a(?:.*z)?')",
     ],
 )
@@ -88,12 +116,21 @@ def test_all_matches_are_found_in_short_texts_only(sql: AskingSql, expression: s
 def test_the_first_match_is_found_in_texts_of_any_length(sql: AskingSql) -> None:
     text = "repeat('a', 100000)"
 
-    assert sql.rows(f"select length(regexp_replace({text}, 'a', '')), regexp_extract({text} || 'b', 'b')") == [
-        (99_999, "b")
-    ]
+    made = f"regexp_replace({text}, 'a', ''), regexp_replace({text}, 'A', '', 'i'), regexp_extract({text} || 'b', 'b')"
+
+    assert [tuple(map(len, row)) for row in sql.rows(f"select {made}")] == [(99_999, 99_999, 1)]
     assert sql.rows("select regexp_extract_all('a1b2', '[0-9]'), regexp_split_to_array('a,b', ',')") == [
         (["1", "2"], ["a", "b"])
     ]
+
+
+def test_calls_within_each_other_are_planned_at_once(sql: AskingSql) -> None:
+    """What a macro names twice is written twice, and then four times, and so on."""
+    nested = "'axb'"
+    for _ in range(20):
+        nested = f"regexp_replace({nested}, 'x', '', 'g')"
+
+    assert sql.rows(f"select {nested}") == [("ab",)]
 
 
 def test_a_thread_that_does_not_end_when_it_is_interrupted_calls_for_another_process(
@@ -116,6 +153,12 @@ def test_a_thread_that_does_not_end_when_it_is_interrupted_calls_for_another_pro
         return was_set
 
     assert sql.run(stick()) is False
+
+
+def test_a_process_ends_although_a_statement_cannot_be_ended() -> None:
+    done = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=120, check=False)
+
+    assert (done.returncode, done.stdout.strip()) == (3, "a statement that was interrupted has not ended for 60 s")
 
 
 def test_a_process_refuses_what_would_take_its_machine_and_goes_on() -> None:
