@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from itertools import islice
+from sys import getsizeof
 from typing import NamedTuple
 
 import structlog
@@ -50,6 +51,12 @@ _DEALLOCATE = re.compile(
 log = structlog.get_logger()
 
 
+_TEXTS_OF_STATEMENT = 2
+"""As the client wrote it, and as DuckDB reads it."""
+_MEMORY_OF_BYTE = 4
+"""What a byte of a parameter takes at most: in Python, one character outside of the basic plane makes all four wide."""
+
+
 class ConversationLimits(NamedTuple):
     """Limits of one connection.
 
@@ -66,19 +73,24 @@ class ConversationLimits(NamedTuple):
 
 @dataclass
 class Statement:
-    """A prepared statement; `prepared` is None for an empty one. `oids`: of parameters, as the client knows them."""
+    """A prepared statement; `prepared` is None for an empty one. `oids`: of parameters, as the client knows them.
+
+    `held` counts its memory.
+    """
 
     prepared: Prepared | None
     oids: Sequence[int] = ()
     size: int = 0
+    held: object = None
 
 
 @dataclass
 class Portal:
-    """A statement with its parameters. `rows` is what has not been sent yet, once it has been run."""
+    """A statement with its parameters, whose memory `held` counts. `result`: once it has been run."""
 
     statement: Statement
     parameters: Sequence[SqlValue]
+    held: object
     result_formats: Sequence[int]
     result: QueryResult | None = None
     sent: int = 0
@@ -205,11 +217,12 @@ class Conversation:
             raise SqlStateError("42P05", f'The prepared statement "{message.statement}" exists already.', hint)
         size = len(message.sql)
         self._require_room(size)
+        held = self._session.hold(_TEXTS_OF_STATEMENT * getsizeof(message.sql))
         statements = await self._split(message.sql)
         if len(statements) > 1:
             raise SqlStateError("42601", "A prepared statement is one statement.", "Prepare each one by itself.")
         if not statements:
-            self._statements[message.statement] = Statement(None, (), size)
+            self._statements[message.statement] = Statement(None, (), size, held)
         else:
             types = [parameter_type(oid) for oid in message.parameter_oids]
             prepared = await self._session.prepare(statements[0], types)
@@ -217,7 +230,7 @@ class Conversation:
             oids[: len(message.parameter_oids)] = [
                 given or found for given, found in zip(message.parameter_oids, oids, strict=False)
             ]
-            self._statements[message.statement] = Statement(prepared, oids, size)
+            self._statements[message.statement] = Statement(prepared, oids, size, held)
         await self._write(PARSE_COMPLETE)
 
     def _require_room(self, size: int) -> None:
@@ -242,11 +255,12 @@ class Conversation:
         if len(types) != len(message.values):
             raise ProtocolError(f"A statement of {len(types)} parameters was given {len(message.values)}.")
         formats = _one_each(message.formats, len(types))
+        held = self._session.hold(sum(_MEMORY_OF_BYTE * len(value) for value in message.values if value is not None))
         parameters = [
             None if value is None else decode(type_, format_, value)
             for type_, format_, value in zip(types, formats, message.values, strict=True)
         ]
-        self._portals[message.portal] = Portal(statement, parameters, message.result_formats)
+        self._portals[message.portal] = Portal(statement, parameters, held, message.result_formats)
         await self._write(BIND_COMPLETE)
 
     async def _describe(self, message: Describe) -> None:

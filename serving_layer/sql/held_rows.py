@@ -1,4 +1,4 @@
-"""The memory of results that connections hold: in cursors and portals, and while their clients read them slowly.
+"""The memory that connections hold: results in cursors and portals, or that are read slowly, texts, and parameters.
 
 DuckDB counts its own memory alone. Without a bound on the rest, a few idle connections of one tenant could take all of
 the process.
@@ -15,8 +15,17 @@ _BYTES_OF_VALUE = 48
 """What Python needs for a value beside its bytes: the object, and its place in a row."""
 
 
+class Held:
+    """So many bytes are counted as long as anything refers to this."""
+
+    def __init__(self, memory: "ResultMemory", tenant: str, size: int) -> None:
+        """SqlStateError 53200 if there is no room for them."""
+        memory.take(tenant, size)
+        finalize(self, memory.free, tenant, [size]).atexit = False
+
+
 class ResultMemory:
-    """How much the results of this process may take together; those of one tenant have half of it. Thread-safe."""
+    """How much connections of this process may hold together; those of one tenant have half of it. Thread-safe."""
 
     def __init__(self, most_bytes: int) -> None:
         """`most_bytes`: of all tenants."""
@@ -30,6 +39,10 @@ class ResultMemory:
         """The rows of a new result. They are counted until nothing refers to them any more."""
         return HeldRows(self, tenant)
 
+    def hold(self, tenant: str, size: int) -> Held:
+        """Count so many bytes until nothing refers to the result any more. SqlStateError 53200."""
+        return Held(self, tenant, size)
+
     def take(self, tenant: str, size: int) -> None:
         """Count so many bytes more. SqlStateError 53200 if there is no room for them."""
         with self._lock:
@@ -37,8 +50,8 @@ class ResultMemory:
                 of, sizes = self._freed.popleft()
                 self._taken[of] -= sum(sizes)
             if self._taken[tenant] + size > self._most // 2 or self._taken.total() + size > self._most:
-                message = "Open results use all the memory that is reserved for them."
-                hint = "Close cursors, read results to their end, or choose fewer columns or rows."
+                message = "Open results, prepared statements and parameters use all the memory reserved for them."
+                hint = "Close cursors and statements, read results to their end, or choose fewer columns or rows."
                 raise SqlStateError("53200", message, hint)
             self._taken[tenant] += size
 

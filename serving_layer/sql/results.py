@@ -104,6 +104,12 @@ class SqlSession(Protocol):
     def zone(self) -> ZoneInfo:
         """The time zone in which instants are shown as text."""
 
+    def hold(self, size: int) -> object:
+        """Count memory that the connection holds for its client, in bytes, as long as something refers to the result.
+
+        SqlStateError 53200 if the tenant, or all of them together, hold too much.
+        """
+
     def split(self, sql: str) -> Sequence[str]:
         """The statements of a text, without those that are empty or only comments. SqlStateError if it is no SQL."""
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from serving_layer.sql.error_messages import (
@@ -43,6 +44,10 @@ _MATCHING = (
     ("regexp_split_to_array", ("t, p", "t, p, o")),
 )
 """Functions of regular expressions that find all matches, and their parameters. Macros hide them, too."""
+_WIDEST = 4
+"""Bytes of a character in a Python text."""
+_OUTSIDE_LATIN, _OUTSIDE_PLANE = 0xC4, 0xF0
+"""First bytes, in UTF-8, of characters with which each character of a Python text takes two bytes, or four."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 BEYOND = "A date or an instant is beyond the years 1 to 9999."
@@ -209,7 +214,7 @@ class Sandbox:
             for batch in found.to_arrow_reader(BATCH_ROWS):
                 size += batch.nbytes
                 refuse_large_result(size, limits.result_bytes)
-                rows.reserve(batch.nbytes, sum(map(_number_of_values, batch.columns)))
+                rows.reserve(sum(map(_python_bytes, batch.columns)), sum(map(_number_of_values, batch.columns)))
                 rows += _rows(batch, columns)
                 if len(rows) > limits.rows:
                     break
@@ -298,6 +303,17 @@ def _with_texts(sql: str, described: Sequence[tuple[str, str]]) -> str:
 
 def _number_of_values(array: pa.Array) -> int:
     return len(array) + (len(array.flatten()) if pa.types.is_list(array.type) else 0)
+
+
+def _python_bytes(array: pa.Array) -> int:
+    """What Python needs at most for the bytes of these values: one wide character makes a whole text wide."""
+    if pa.types.is_nested(array.type):
+        return _WIDEST * int(array.nbytes)
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)) or array.nbytes == 0:
+        return int(array.nbytes)
+    _, _, text = array.buffers()
+    highest = int(np.frombuffer(text, np.uint8).max()) if text is not None and text.size else 0
+    return int(array.nbytes) * (_WIDEST if highest >= _OUTSIDE_PLANE else 2 if highest >= _OUTSIDE_LATIN else 1)
 
 
 def _rows(batch: pa.RecordBatch, columns: Sequence[Column]) -> list[tuple[SqlValue, ...]]:

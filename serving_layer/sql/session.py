@@ -39,7 +39,7 @@ from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
 from serving_layer.sql.error_messages import UndefinedColumnError, too_deep
-from serving_layer.sql.held_rows import HeldRows, ResultMemory
+from serving_layer.sql.held_rows import Held, HeldRows, ResultMemory
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
@@ -311,6 +311,10 @@ class Session:
     def zone(self) -> ZoneInfo:
         """The time zone in which instants are shown as text."""
         return self._settings.zone
+
+    def hold(self, size: int) -> Held:
+        """Count memory that the connection holds for its client. SqlStateError 53200."""
+        return self._sessions.held.hold(self._user, size)
 
     def split(self, sql: str) -> Sequence[str]:
         """The statements of a text, without empty ones and comments. SqlStateError 42601 if it cannot be read."""

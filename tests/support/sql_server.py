@@ -83,6 +83,9 @@ class ScriptedSession:
         self._interrupted = asyncio.Event()
         self._echoed: dict[str, Sequence[Column]] = {}
 
+    def hold(self, _: int) -> object:
+        return None
+
     def split(self, sql: str) -> Sequence[str]:
         return [each.strip() for each in sql.split(";") if each.strip()]
 

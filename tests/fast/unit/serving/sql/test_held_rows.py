@@ -1,9 +1,17 @@
 """Results that connections hold are bounded together, and those of one tenant leave room for others."""
 
 import gc
+from collections.abc import Awaitable
+
+import pyarrow as pa
+import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.sql.session import SqlLimits
+from serving_layer.sql.conversation import Conversation
+from serving_layer.sql.protocol import Bind, Message, Parse, Query
+from serving_layer.sql.results import QueryResult
+from serving_layer.sql.sandbox import _python_bytes
+from serving_layer.sql.session import Session, SqlLimits
 from tests.support import World
 from tests.support.world_sql import AskingSql
 
@@ -68,3 +76,63 @@ def test_rows_that_were_fetched_count_after_their_cursor_is_closed() -> None:
         assert sql.refusal(LARGE).code == "53200"
         held.clear()
         assert len(sql.rows(LARGE)) == 1000
+
+
+class Talk:
+    """One connection. Its errors have codes."""
+
+    def __init__(self, sql: AskingSql, session: Session) -> None:
+        self._sql, self.written = sql, bytearray()
+        self._talk = Conversation(session, self._write, self._authorize, self._run)
+
+    def say(self, message: Message) -> bytes:
+        self.written.clear()
+        self._sql.run(self._talk.answer(message))
+        return bytes(self.written)
+
+    async def _write(self, data: bytes) -> None:
+        self.written.extend(data)
+
+    async def _authorize(self) -> None:
+        return None
+
+    async def _run(self, work: Awaitable[QueryResult]) -> QueryResult:
+        return await work
+
+
+def test_parameters_of_portals_that_are_never_run_count() -> None:
+    with asking() as sql:
+        talk = Talk(sql, sql.open())
+        talk.say(Query("begin"))
+        talk.say(Parse("s", "select length($1::text)", ()))
+        answers = [talk.say(Bind(f"p{n}", "s", (), (b"x" * 50_000,), ())) for n in range(3)]
+
+        assert [b"53200" in each for each in answers] == [False, False, True]
+        assert sql.rows(SMALL, tenant="other") == [(1,)]
+        talk.say(Query("rollback"))
+        del talk
+        gc.collect()
+        assert len(sql.rows(LARGE)) == 1000
+
+
+def test_texts_of_prepared_statements_of_all_connections_count_as_wide_as_they_are() -> None:
+    with asking() as sql:
+        answers = []
+        talks = [Talk(sql, sql.open()) for _ in range(4)]
+        for number, talk in enumerate(talks):
+            wide = "'" + "y" * 20_000 + "\N{GRINNING FACE}'"
+            answers.append(talk.say(Parse("s", f"select length({wide}) + {number}", ())))
+
+        assert [b"53200" in each for each in answers] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "times"), [("x" * 100, 1), ("é" * 50, 1), ("x" * 98 + "ł", 2), ("x" * 96 + "\N{GRINNING FACE}", 4)]
+)
+def test_one_wide_character_makes_a_text_wide(text: str, times: int) -> None:
+    texts = pa.array([text] * 10)
+
+    assert _python_bytes(texts) == times * texts.nbytes
+    assert _python_bytes(pa.array([[text]])) >= 4 * 100
+    assert _python_bytes(pa.array([], pa.string())) == 0
+    assert _python_bytes(pa.array([None, None], pa.string())) < 100
