@@ -20,8 +20,15 @@ _DISK_ERRORS = {
     sqlite3.SQLITE_CANTOPEN: errno.EIO,
     sqlite3.SQLITE_IOERR: errno.EIO,
 }
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""The last one is that of a table or column that is not there."""
+_DAMAGE = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,  # a table or column is not there
+    sqlite3.SQLITE_CONSTRAINT,  # a row is there twice, or a column is empty: what we write has neither
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_FORMAT,
+)
 
 
 class SnapshotDamagedError(Exception):

@@ -202,6 +202,7 @@ class Snapshots:
             database = sqlite3.connect(own, isolation_level=None, check_same_thread=False)
             database.execute("pragma journal_mode = wal")
             database.execute("pragma synchronous = full")
+            database.text_factory = bytes  # there is no text of ours: damage need not be readable as text
             database.set_progress_handler(self._beat, _STEPS_PER_BEAT)
         return database
 

@@ -186,6 +186,7 @@ def test_cut_short_or_written_over_it_is_what_was_written_or_not_there(kept: Pat
         "insert into {table} values (zeroblob(16), {hour})",
         "update {table} set hour = hour + 1 where identity = (select min(identity) from {table})",
         "update {table} set hour = hour - 1",
+        "update {table} set hour = cast(x'ff' as text) where identity = (select min(identity) from {table})",
     ],
 )
 def test_rows_that_are_not_those_that_were_written_are_not_taken(kept: Path, change: str) -> None:
