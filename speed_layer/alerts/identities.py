@@ -108,7 +108,8 @@ class IdentityTable:
         self._first_hour = _NO_HOUR
         self._sql_lookup = f'select 1 from "{topic}" where identity = ? and +hour >= ?'  # noqa: S608 - a topic of ours
         # In this order they are read as lookups read them, and not from the index on hours, which has a copy of them.
-        self._sql_rows = f'select hour, identity from "{topic}" where +hour >= ? order by identity'  # noqa: S608
+        are_ours = "typeof(identity) = 'blob' and typeof(hour) = 'integer'"
+        self._sql_rows = f'select hour, identity from "{topic}" where +hour >= ? and {are_ours} order by identity'  # noqa: S608
         self._sql_insert = f'insert or replace into "{topic}" values (?, ?)'  # noqa: S608
         self._sql_empty = f'delete from "{topic}"'  # noqa: S608
         expired = f'select identity from "{topic}" where hour < ? limit {_DELETED_AT_ONCE}'  # noqa: S608
@@ -170,12 +171,10 @@ class IdentityTable:
     def _count(self, hours: Mapping[int, Checksum]) -> None:
         self._hours, self._first_hour = dict(hours), min(hours, default=_NO_HOUR)
 
-    def _rows(self) -> Mapping[object, Checksum]:
-        """The checksums of the rows; another number of hours if a row is none of ours."""
-        counts, totals = dict[object, int](), dict[object, int]()
+    def _rows(self) -> Mapping[int, Checksum]:
+        """The checksums of the rows."""
+        counts, totals = dict[int, int](), dict[int, int]()
         for hour, identity in self._database.execute(self._sql_rows, (self._first_hour,)):
-            if not isinstance(identity, bytes):
-                return {}
             counts[hour] = counts.get(hour, 0) + 1
             totals[hour] = totals.get(hour, 0) + int.from_bytes(identity)
         return {hour: Checksum(count, f"{totals[hour] % _MODULUS:x}") for hour, count in counts.items()}
