@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import msgspec
 
+from master_dataset.delta.fsync import fsync_path
 from master_dataset.failpoints import Failpoint, failpoint
 from speed_layer.alerts.identities import Checksum, IdentityTable, SnapshotDamagedError, database_errors
 from speed_layer.alerts.source import TopicIdentity
@@ -220,7 +221,7 @@ class Snapshots:
 
     def _named(self, new: Path, number: int) -> Path:
         """Give a complete database the first number that no other process has taken."""
-        _sync(new)
+        fsync_path(new)
         while True:
             own = self._folder / f"{number}.db"
             try:
@@ -229,7 +230,7 @@ class Snapshots:
                 number += 1
             else:
                 new.unlink()
-                _sync(self._folder)
+                fsync_path(self._folder)
                 return own
 
     def _numbers(self) -> Iterator[int]:
@@ -260,15 +261,6 @@ def _create(file: Path, body: _Body | None) -> None:
 def _delete(database: Path) -> None:
     for suffix in _SIDE_FILES:
         database.with_name(database.name + suffix).unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _is_usable(body: _Body, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> bool:
