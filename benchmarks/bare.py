@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from master_dataset.kafka.client_settings import COMPRESSION
 from master_dataset.kafka.connection import KafkaConnection
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def producer(kafka: KafkaConnection, linger_ms: int = 10) -> Any:  # noqa: ANN40
             **kafka.client(),
             "enable.idempotence": True,
             "acks": "all",
-            "compression.type": "lz4",
+            "compression.type": COMPRESSION,
             "partitioner": "murmur2_random",
             "linger.ms": linger_ms,
             "queue.buffering.max.messages": 100_000,

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from benchmarks import bare, local, traffic
 from benchmarks.report import Measured
+from master_dataset.kafka.client_settings import COMPRESSION
 from master_dataset.kafka.connection import KafkaConnection
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _producer(kafka: KafkaConnection, name: str, number: int) -> Any:  # noqa: A
         {
             **kafka.client(),
             "acks": "all",
-            "compression.type": "lz4",
+            "compression.type": COMPRESSION,
             "linger.ms": 10,
             "queue.buffering.max.messages": 100_000,
             **own,

@@ -19,7 +19,7 @@ from master_dataset.failpoints import parse_plan
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.object_store import ObjectStore, is_remote
 from master_dataset.visits.visit import VisitRules
-from serving_layer.limits import LIMITS, RANGES, Limits, Ranges
+from serving_layer.limits import INGEST_BYTES_PER_MINUTE, LIMITS, RANGES, Limits, Ranges
 
 if TYPE_CHECKING:
     from serving_layer.http.connections import ConnectionLimits
@@ -404,6 +404,9 @@ class SpeedSettings(SeveralProcesses):
     """Days after which speed rows expire."""
     partitions: int = Field(default=2, ge=1)
     """Tasks that share the stores of a micro-batch of more than 5,000 records, at most one per core."""
+    task_mb: int = Field(default=256, ge=1)
+    """MB of parsed events that a task counts at once, which takes several times as much memory. After a micro-batch
+    with more, a new generation reads smaller ones until it has caught up."""
     receipts_ttl_days: int = Field(default=35, ge=1, le=7300, validation_alias="receipts_ttl_days")
     """Days that a receipt is shown after it happened. The master dataset keeps all of them."""
     oldest_hours: int = Field(default=23, validation_alias="oldest_hours")
@@ -502,6 +505,10 @@ class ApiSettings(SeveralProcesses):
     """Reads per second that one key of a tenant may make, of all processes together."""
     ingests_per_second: int = Field(default=50, ge=1, validation_alias="ingests_per_second")
     """Requests with events per second that one key of a tenant may make, of all processes together."""
+    ingest_mb_per_minute: int = Field(
+        default=INGEST_BYTES_PER_MINUTE // 1_000_000, ge=1, le=1_000_000, validation_alias="ingest_mb_per_minute"
+    )
+    """MB of events, decompressed, that one key of a tenant may send per minute to each process."""
     at_least_seconds: float = Field(default=5.0, ge=0, le=60, validation_alias="at_least_seconds")
     """How long a question with `at_least` or `max_staleness` waits until an answer contains that, in seconds."""
     cors_origins: str = Field(default="", validation_alias="cors_origins")

@@ -201,6 +201,8 @@ _BATCH = {
 }
 _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8000",
+    # Events may have a megabyte each, and a worker needs several times the bytes of a batch to parse it.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16777216",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.kafka.consumer.cache.capacity": "1024",  # a consumer for each partition of each topic
     # While nothing arrives: a single event waits 0.1 s on average. With 100 ms, an idle stack would be a third busier.

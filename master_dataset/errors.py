@@ -238,6 +238,10 @@ class GenerationReplacedError(OperatorError):
     """Another generation of the speed layer has taken over; this one must no longer write (R9)."""
 
 
+class MicroBatchTooLargeError(OperatorError):
+    """The events of a micro-batch need more memory than a task of the speed layer may take; nothing is counted."""
+
+
 class CheckpointInUseError(OperatorError):
     """Another process commits micro-batches of the same query: it was suspended, or a checkpoint was put back."""
 

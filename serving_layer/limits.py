@@ -7,6 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+INGEST_BYTES_PER_MINUTE = 300_000_000
+"""Of events of one key, decompressed: 15,000 usual receipts a second."""
+
 
 @dataclass(frozen=True)
 class Limits:

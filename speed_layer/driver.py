@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan, read_ends
-from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
+from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError, MicroBatchTooLargeError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
 from master_dataset.object_store import spark_uri
@@ -77,17 +78,20 @@ class SpeedDriver:
         views: Sequence[View],
         horizons: Horizons,
         *,
+        most_bytes: int,
         has_executors: bool = False,
     ) -> None:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process.
 
-        `has_executors`: workers may run on other hosts, or a task twice at a time.
+        `most_bytes`: of the parsed events that a task may hold. `has_executors`: workers may run on other hosts, or a
+        task twice at a time.
 
         Raises:
             DefinitionError: A view uses SQL that cannot be evaluated.
         """
         check(views)
         self._connect, self._views, self._horizons, self._has_executors = connect, views, horizons, has_executors
+        self._most_bytes = most_bytes
         self._ages = (horizons.oldest, horizons.visits)
         self._visits: VisitTracker | None = None
         self._contributions = Contributions(views, *self._ages)
@@ -101,8 +105,10 @@ class SpeedDriver:
         self._tasks = 1
         self._sizes = MicroBatchSizes()
         self._progress: StoreProgress | None = None
-        self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
+        self.refusal: CheckpointOutOfStepError | GenerationReplacedError | MicroBatchTooLargeError | None = None
         """The error that ended the query, if it is of one of these types."""
+        self.size = 0
+        """Records of the micro-batch that was counted last, or refused; more of the first one of a generation."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation, after a former one of this process has ended."""
@@ -111,6 +117,7 @@ class SpeedDriver:
         self._progress = StoreProgress(self._connect(), generation.number, self._horizons.ttl)
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
+        self._taken_over = False
         self._tasks = tasks_of(spark)
         self._filters = self._fresh_filters(generation.layout)
         of_visits = [view for view in self._views if view.counts_visits]
@@ -178,10 +185,19 @@ class SpeedDriver:
             self.refusal = refusal
             raise
         failpoint(Failpoint.SPEED_CLAIMED)
-        count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number, self._filters)
+        count = MicroBatch(
+            self._connect, self._contributions, self._horizons, generation, number, self._filters, self._most_bytes
+        )
         assert self._parser is not None  # noqa: S101 - for the type checker
-        tasks = self._tasks if self._sizes.of(checkpoint, number, ends) > ALONE else 1
-        output = counted(batch, self._parser, count, tasks, generation.layout)
+        self.size = self._sizes.of(checkpoint, number, ends)
+        tasks = self._tasks if self.size > ALONE else 1
+        try:
+            output = counted(batch, self._parser, count, tasks, generation.layout)
+        except PythonException as error:
+            if MicroBatchTooLargeError.__name__ in str(error):  # Spark passes on its text
+                message = f"a task of micro-batch {number} needs more than {self._most_bytes >> 20:,} MB of memory"
+                self.refusal = MicroBatchTooLargeError(message, do="set GALATEA_SPEED_TASK_MB to more")
+            raise
         if self._filters is not None:
             self._filters.remove_old()
         if self._visits:

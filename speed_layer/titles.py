@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from cachetools import LRUCache
 
 from master_dataset.parsing.rows import EVENT
-from master_dataset.registry.products import MOST_TITLE, bucket_of_seen
+from master_dataset.registry.products import bucket_of_seen
 from speed_layer.cassandra_batches import Insert, Wait, begin_writes, nothing_begun
 from views.core.view import WINDOW
 
@@ -96,8 +96,7 @@ def unwritten(found: Iterable[tuple[str, str, Seen]], known: Mapping[_Sku, Seen]
 def seen_titles(parsed: pa.RecordBatch, tenant_of: "TenantOf") -> Iterator[tuple[str, str, Seen]]:
     """Each tenant, SKU and title of the events among parsed records, with the latest window; some more than once.
 
-    Lines without a SKU or a title say nothing, and neither do those of stores without a tenant. Titles are cut after
-    `MOST_TITLE` characters.
+    Lines without a SKU or a title say nothing, and neither do those of stores without a tenant.
     """
     events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(TitleWriter.columns)
     stores = events["store"].dictionary_encode()
@@ -108,7 +107,7 @@ def seen_titles(parsed: pa.RecordBatch, tenant_of: "TenantOf") -> Iterator[tuple
         {
             "tenant": tenants.take(stores.indices).take(event),
             "sku": pc.struct_field(lines, "sku"),
-            "title": pc.utf8_slice_codeunits(pc.struct_field(lines, "title"), 0, MOST_TITLE),
+            "title": pc.struct_field(lines, "title"),
             "window": pc.multiply(pc.divide(happened_us, _WINDOW_US), _WINDOW_US),
         }
     )

@@ -55,7 +55,7 @@ from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.ingest.tokens import TokenWriter
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache
-from serving_layer.keys.rates import RateExchange, RateLimiter
+from serving_layer.keys.rates import ByteLimiter, RateExchange, RateLimiter
 from serving_layer.pages.sessions import Sessions
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.service import RECENT_SECONDS, Clocks, QueryService
@@ -221,7 +221,8 @@ def authenticator_of(settings: Settings) -> Authenticator:
     rates = RateLimiter(
         settings.api.reads_per_second, settings.api.ingests_per_second, settings.api.shared_reads_per_second
     )
-    return Authenticator(keys, rates, ConcurrencyLimiter(settings.limits.requests_per_key))
+    sent = ByteLimiter(settings.api.ingest_mb_per_minute * 1_000_000)
+    return Authenticator(keys, rates, ConcurrencyLimiter(settings.limits.requests_per_key), sent=sent)
 
 
 def disk_room(settings: Settings) -> DiskSpace:

@@ -25,7 +25,7 @@ from deploy.settings import Settings
 from deploy.spark import Work, on_cluster, spark_session
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, LeaseTable
 from master_dataset.delta.checkpoint import adopt, checkpoints_in, drop_incomplete, furthest
-from master_dataset.errors import CheckpointOutOfStepError, ProcessReplacedError
+from master_dataset.errors import CheckpointOutOfStepError, MicroBatchTooLargeError, ProcessReplacedError
 from master_dataset.kafka.growth import PartitionGrowths, Partitions
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import Registry, store_tenants, store_terms
@@ -44,6 +44,7 @@ from views.core.cut import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
+    from pyspark.sql import SparkSession
 
 HEAP_MB = 640
 GENERATION = Gauge("galatea_speed_generation", "The generation that this process writes.")
@@ -53,6 +54,11 @@ _STREAM = "stream"
 _LOOK_SECONDS = 0.5
 _MOST_ENDED = 3
 """How often in a row, without a micro-batch in between, another process may be ahead before an operator has to act."""
+_FEWER, _FEWEST = 8, 64
+"""After a micro-batch that needs too much memory, the next ones have so many times fewer records, and at least these.
+
+The largest events need less than two megabytes each.
+"""
 _TAKEN_OVER = "another process of the speed layer has taken over, because this one did not renew its lease"
 _STAND_BY = "nothing: this process starts again, and stands by"
 
@@ -67,6 +73,7 @@ def run(process: Process, settings: Settings) -> None:
         PartitionsOpenedError: Partitions were added that this query does not read: restart the process.
         GenerationReplacedError: Another generation takes over, even if no record arrives: restart the process.
         ProcessReplacedError: Another process has taken over: restart the process, so that it stands by.
+        MicroBatchTooLargeError: Even the smallest micro-batches need too much memory.
     """
     lower_priority(STREAMING_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
@@ -88,7 +95,13 @@ def run(process: Process, settings: Settings) -> None:
         visits=settings.layers.visits,
         skew=settings.layers.skew,
     )
-    driver = SpeedDriver(connect, registered_views(), horizons, has_executors=on_cluster(settings))
+    driver = SpeedDriver(
+        connect,
+        registered_views(),
+        horizons,
+        most_bytes=settings.speed.task_mb * 2**20,
+        has_executors=on_cluster(settings),
+    )
     process.at_end(driver.remove_files)
 
     def stand_by() -> None:
@@ -101,32 +114,38 @@ def run(process: Process, settings: Settings) -> None:
         refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
 
     _await_turn(work, stand_by, refuse_growths)
-    # With other horizons the layer remembers other events: they need another generation.
-    folder = (
-        f"{settings.paths.checkpoint_uri}/speed/"
-        f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
-    )
-    generations = Generations(connect())
-    generation = _generation(settings, generations, folder, partitions, topic_ids)
-    feed = _feed(settings, generation, partitions, generations.positions(generation.number))
-    _start_monitor(settings, generations, generation)
+    reading = _Reading(settings, Generations(connect()), partitions, topic_ids)
+    _start_monitor(settings, reading)
 
     def check() -> None:
         if _STREAM not in work.held:
             raise ProcessReplacedError(_TAKEN_OVER, do=_STAND_BY)
-        generations.claims.refuse_replaced(generation.number)
-        opened, positions = growths.read(partitions.original, topic_ids), generations.positions(generation.number)
-        refuse_opened(opened.readable(positions, names), feed.readable)
+        reading.refuse_replaced()
+        opened = growths.read(partitions.original, topic_ids)
+        refuse_opened(opened.readable(reading.positions(), names), reading.feed.readable)
 
-    ended_by_others = 0
-    while True:
+    def start() -> StreamingQuery:
         if not work.confirm(_STREAM):
             raise ProcessReplacedError(_TAKEN_OVER, do=_STAND_BY)
-        own = f"{folder}/{generation.number}"
-        checkpoint = adopt(own, furthest(own, generations.claims.claimed(generation.number)))
-        query = driver.start(spark, generation, feed, checkpoint)
+        query = reading.start(spark, driver)
         process.ready()
-        _watch(query, check)
+        return query
+
+    _stream(driver, reading, start, check)
+
+
+def _stream(
+    driver: SpeedDriver, reading: "_Reading", start: Callable[[], StreamingQuery], check: Callable[[], None]
+) -> None:
+    """Run queries until one ends for a reason that this process cannot deal with, and raise it."""
+    ended_by_others = 0
+    while True:
+        query = start()
+        if _watch(query, check, reading.caught_up_below):
+            reading.resume_full_size()
+            continue
+        if isinstance(driver.refusal, MicroBatchTooLargeError) and reading.begin_smaller(driver.size):
+            continue
         ended_by_others = 1 if query.lastProgress else ended_by_others + 1
         if not isinstance(driver.refusal, CheckpointOutOfStepError) or ended_by_others > _MOST_ENDED:
             break
@@ -136,16 +155,133 @@ def run(process: Process, settings: Settings) -> None:
     query.awaitTermination()
 
 
-def _watch(query: StreamingQuery, check: Callable[[], None]) -> None:
-    """Log each micro-batch, and check every second, until the query has ended."""
+class _Reading:
+    """The generation that this process writes, and how it reads the topics."""
+
+    def __init__(
+        self, settings: Settings, generations: Generations, partitions: Partitions, topic_ids: Mapping[str, str]
+    ) -> None:
+        """Resume the newest generation, if this process can go on with it; else begin a new one."""
+        self._settings, self._generations = settings, generations
+        self._partitions, self._topic_ids = partitions, topic_ids
+        # With other horizons the layer remembers other events: they need another generation.
+        self._folder = (
+            f"{settings.paths.checkpoint_uri}/speed/"
+            f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
+        )
+        newest = generations.find(generations.greatest())
+        if newest is not None and can_resume(newest, generations, settings, self._folder):
+            generations.name_topics(newest.number, topic_ids)
+            self.generation = newest
+        else:
+            self.generation = self._new_generation()
+        self.feed = self._feed(self._full_size)
+
+    @property
+    def _full_size(self) -> int:
+        return self._settings.layers.records_per_batch
+
+    @property
+    def caught_up_below(self) -> int:
+        """Records of a micro-batch after which there is no backlog, if micro-batches are smaller than usual; else 0.
+
+        A micro-batch of a backlog has fewer than its maximum, because the markers of transactions count as records.
+        """
+        return self.feed.per_batch // 4 if self.feed.per_batch < self._full_size else 0
+
+    def positions(self) -> Offsets:
+        """How far the generation has written."""
+        return self._generations.positions(self.generation.number)
+
+    def refuse_replaced(self) -> None:
+        """GenerationReplacedError if another generation is to take over."""
+        self._generations.claims.refuse_replaced(self.generation.number)
+
+    def start(self, spark: "SparkSession", driver: SpeedDriver) -> StreamingQuery:
+        """Start or continue the query."""
+        GENERATION.set(self.generation.number)
+        own = f"{self._folder}/{self.generation.number}"
+        checkpoint = adopt(own, furthest(own, self._generations.claims.claimed(self.generation.number)))
+        return driver.start(spark, self.generation, self.feed, checkpoint)
+
+    def begin_smaller(self, size: int) -> bool:
+        """Begin another generation, which reads fewer records at once.
+
+        A micro-batch that needs too much memory cannot be divided: where it ends is in the checkpoint, and claimed.
+
+        Args:
+            size: Records of the micro-batch that needs too much memory.
+
+        Returns:
+            False, and nothing changes, if fewer are hardly possible.
+        """
+        if self.feed.per_batch <= _FEWEST:
+            return False
+        records = max(min(size, self.feed.per_batch) // _FEWER, _FEWEST)
+        log.warning("speed.micro_batch_too_large", records=records, do="nothing: smaller ones follow")
+        self.generation = self._new_generation()
+        self.feed = self._feed(records)
+        return True
+
+    def resume_full_size(self) -> None:
+        """Read as many records at once as usual."""
+        self.feed = replace(self.feed, per_batch=self._full_size)
+        log.info("speed.caught_up", records=self._full_size)
+
+    def _new_generation(self) -> Generation:
+        topics = Topics(self._settings.kafka.connection)
+        ends = {topic: self._partitions.opened(topics.end_offsets(topic)) for topic in self._topic_ids}
+        is_first = not self._generations.greatest()
+        layout = layout_to_begin(session_of(self._settings.cassandra.address), is_first=is_first)
+        now, definitions = datetime.now(UTC), self._settings.definitions
+        return begin(self._generations, ends, definitions, now, self._topic_ids, layout=layout)
+
+    def _feed(self, records: int) -> Feed:
+        """`records`: of a micro-batch, at most."""
+        settings, partitions = self._settings, self._partitions
+        topics = Topics(settings.kafka.connection)
+        connect = partial(session_of, settings.cassandra.address)
+        starts = starting_offsets(self.generation.emit_from, topics, settings.speed.remembered, partitions)
+        readable = partitions.readable(self.positions() or starts, starts)
+        offsets = {topic: {number: own[number] for number in range(readable)} for topic, own in starts.items()}
+        written = ReceiptBlockWriter if self.generation.layout.packs_receipts else ReceiptWriter
+        receipts = written(connect, int(settings.speed.receipts_ttl.total_seconds()))
+        titles = TitleWriter(connect, partial(store_tenants, connect))
+        return Feed(
+            settings.kafka.connection,
+            partitions,
+            readable,
+            offsets_json(offsets),
+            records,
+            partial(store_terms, connect),
+            topics.offsets_since,
+            {POS_TRANSACTIONS.topic: (receipts, titles)},
+        )
+
+
+def _watch(query: StreamingQuery, check: Callable[[], None], caught_up_below: int) -> bool:
+    """Log each micro-batch, and check every second, until the query has ended.
+
+    Args:
+        query: The query.
+        check: Raises if this process has to start again.
+        caught_up_below: Stop the query after a micro-batch of fewer records; 0: never.
+
+    Returns:
+        Whether it was stopped.
+    """
     logged = -1
     while query.isActive:
         progress = query.lastProgress
         if progress is not None and progress.batchId != logged:
             logged = progress.batchId
             log.info("speed.batch", batch=logged, rows=progress.numInputRows, **progress.durationMs)
+            if progress.numInputRows < caught_up_below:
+                query.stop()
+                return True
         check()
         time.sleep(1)
+    return False
 
 
 def _await_turn(work: SharedWork, stand_by: Callable[[], None], check: Callable[[], None]) -> None:
@@ -167,45 +303,6 @@ def _await_turn(work: SharedWork, stand_by: Callable[[], None], check: Callable[
             work.take()
         except CASSANDRA_UNAVAILABLE as error:
             log.warning("speed.cassandra_unavailable", error=str(error))
-
-
-def _feed(settings: Settings, generation: Generation, partitions: Partitions, positions: Offsets) -> Feed:
-    topics = Topics(settings.kafka.connection)
-    connect = partial(session_of, settings.cassandra.address)
-    starts = starting_offsets(generation.emit_from, topics, settings.speed.remembered, partitions)
-    readable = partitions.readable(positions or starts, starts)
-    offsets = {topic: {number: own[number] for number in range(readable)} for topic, own in starts.items()}
-    written = ReceiptBlockWriter if generation.layout.packs_receipts else ReceiptWriter
-    receipts = written(connect, int(settings.speed.receipts_ttl.total_seconds()))
-    titles = TitleWriter(connect, partial(store_tenants, connect))
-    return Feed(
-        settings.kafka.connection,
-        partitions,
-        readable,
-        offsets_json(offsets),
-        settings.layers.records_per_batch,
-        partial(store_terms, connect),
-        topics.offsets_since,
-        {POS_TRANSACTIONS.topic: (receipts, titles)},
-    )
-
-
-def _generation(
-    settings: Settings,
-    generations: Generations,
-    folder: str,
-    partitions: Partitions,
-    topic_ids: Mapping[str, str],
-) -> Generation:
-    """The newest one, if this process can go on with it; else a new one."""
-    newest = generations.find(generations.greatest())
-    if newest is not None and can_resume(newest, generations, settings, folder):
-        generations.name_topics(newest.number, topic_ids)
-        return newest
-    topics = Topics(settings.kafka.connection)
-    ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in topic_ids}
-    layout = layout_to_begin(session_of(settings.cassandra.address), is_first=newest is None)
-    return begin(generations, ends, settings.definitions, datetime.now(UTC), topic_ids, layout=layout)
 
 
 def layout_to_begin(session: "Session", *, is_first: bool) -> SpeedLayout:
@@ -251,11 +348,10 @@ def can_resume(generation: Generation, generations: Generations, settings: Setti
     return started and same and not generations.claims.is_replaced(generation.number)
 
 
-def _start_monitor(settings: Settings, generations: Generations, generation: Generation) -> None:
+def _start_monitor(settings: Settings, reading: _Reading) -> None:
     topics = [source.topic for source in sources_of(registered_views())]
-    monitor = LagMonitor("speed", topics, lambda: generations.positions(generation.number), settings.kafka.connection)
+    monitor = LagMonitor("speed", topics, reading.positions, settings.kafka.connection)
     monitor.start(session_of(settings.cassandra.address))
-    GENERATION.set(generation.number)
 
 
 def begin(  # noqa: PLR0913 - all that a generation is

@@ -6,6 +6,14 @@ if TYPE_CHECKING:
     from master_dataset.kafka.connection import KafkaConnection
 
 
+COMPRESSION = "snappy"
+"""How topics and our producers compress: no record is then more than 22 times as large as what the broker has received.
+
+The broker compresses records of other codecs again, and refuses what is too large for it or for the topic. With zstd, a
+batch of 18 kB could hold a record of 600 MB, which no reader could ever get past (ADR 0079).
+"""
+
+
 def producer_settings(kafka: "KafkaConnection", client: str, give_up_seconds: float) -> dict[str, Any]:
     """Return settings of librdkafka for a producer that neither duplicates nor reorders events.
 
@@ -21,7 +29,7 @@ def producer_settings(kafka: "KafkaConnection", client: str, give_up_seconds: fl
         "acks": "all",
         "max.in.flight.requests.per.connection": 5,
         "delivery.timeout.ms": int(give_up_seconds * 1000),
-        "compression.type": "lz4",
+        "compression.type": COMPRESSION,
         "partitioner": "murmur2_random",  # like Java clients: one partition per key
         "reconnect.backoff.max.ms": 1000,  # a restarted broker is found again within a second
         "linger.ms": 10,

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_errors import ClientErrors
-from master_dataset.kafka.client_settings import majority
+from master_dataset.kafka.client_settings import COMPRESSION, majority
 from master_dataset.kafka.growth import Partitions
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ EARLIEST = -2
 TIMESTAMPS, BROKERS_TIME = "message.timestamp.type", "LogAppendTime"
 LARGEST_RECORD = 4 * 1024 * 1024
 """Bytes that topics accept, so that a value that is too large can become a dead letter."""
+_POLLED = 32
+"""Records that Spark's client holds decompressed at a time, of Kafka's default of 500: each may have megabytes."""
 _HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
 _TOPIC_EXISTS = 36
 _INVALID_PARTITIONS = 37
@@ -120,6 +122,7 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
         .options(**intake.kafka.spark())
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _WAIT_MS)
+        .option("kafka.max.poll.records", _POLLED)
         .option("kafka.request.timeout.ms", _OFFSET_TIMEOUT_MS)
         .option("kafka.default.api.timeout.ms", _OFFSET_TIMEOUT_MS)
         .option("fetchOffset.numRetries", _OFFSET_RETRIES)
@@ -163,6 +166,7 @@ def record_span(
         .options(**kafka.spark())
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _WAIT_MS)
+        .option("kafka.max.poll.records", _POLLED)
         .option("assign", json.dumps({topic: sorted(since)}))
         .option("startingOffsets", offsets_json({topic: since}))
         .option("endingOffsets", offsets_json({topic: until}))
@@ -220,6 +224,7 @@ class TopicSettings:
             "retention.ms": str(self.retention_ms),
             "min.insync.replicas": str(majority(self.replication)),
             "max.message.bytes": str(LARGEST_RECORD),
+            "compression.type": COMPRESSION,
         }
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from master_dataset.fields import Id, Instant, Lines, Minor, Text, Word, millionths, thousandths
 from master_dataset.parsing.results import InvalidRecordError, Reason
+from master_dataset.registry.products import MOST_TITLE
 from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
@@ -19,7 +20,7 @@ RawLine = tuple[str, int, int, int | None, str | None, int | None]
 class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a receipt."""
 
-    title: str
+    title: str  # `MOST_TITLE` characters of it: nobody reads more, and it may have a megabyte
     price_micro: int  # unit price, 10^-6 of the currency
     amount: int  # thousandths; negative is a return
     total: int  # minor units
@@ -126,7 +127,7 @@ def priced(number: int, raw: RawLine, scale: int) -> Line:
         raise InvalidRecordError(Reason.OUT_OF_RANGE, "is beyond a million", f"/transactions/{number}/amount")
     if not -MAX_LINE_TOTAL <= total <= MAX_LINE_TOTAL:
         raise InvalidRecordError(Reason.OUT_OF_RANGE, "has a total beyond 10^12 minor units", f"/transactions/{number}")
-    return Line(title, price_micro, amount, total, sku)
+    return Line(title[:MOST_TITLE], price_micro, amount, total, sku)
 
 
 def check_discount(number: int, amount: int, discount: int) -> None:
@@ -190,7 +191,7 @@ def flagged(raw_lines: list[RawLine], scale: int) -> list[str]:
 
 LINES = Lines(
     {
-        "title": Text(about="What was sold."),
+        "title": Text(about=f"What was sold. Beyond {MOST_TITLE} characters, only the receipt as it was sent has it."),
         "price": millionths("Unit price, before a discount."),
         "amount": thousandths("Quantity, whole or weighed, negative for a return; at most a million."),
         "total": Minor(

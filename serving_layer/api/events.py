@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -19,6 +19,9 @@ from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.schemas import returns
 from views.control.token import EventToken
+
+if TYPE_CHECKING:
+    from serving_layer.keys.authenticator import Authenticator
 
 LINES = "application/x-ndjson"
 PLAIN, GZIP = "identity", "gzip"
@@ -87,14 +90,18 @@ async def send_events(
     1,000; plain or as gzip. 202: all are accepted. 207: see `items`, which says of each event its `outcome`: accepted,
     rejected (`reason`, `pointer` to the field, a `sentence`) or unknown (the broker did not confirm it in time: send it
     again, it counts once). 422: all are rejected. What is rejected is not kept. 503: nothing is known to have arrived,
-    so send the same again after `Retry-After`. `token` names what was accepted, for `at_least` of a question. The
+    so send the same again after `Retry-After`. 429: the key sends too many requests per second, or too many bytes of
+    events per minute. `token` names what was accepted, for `at_least` of a question. The
     header `Galatea-Token` also names what the request had in `Galatea-At-Least`.
     """
     found, known = source_named(source), token_of(request)
+    authenticator: Authenticator = request.app.state.authenticator
     ingest.refuse_low()
+    authenticator.sent.refuse(caller)
     async with read_events_body(request) as body:
         with ingest.admitted():
             results = await ingest.ingest(found, body, caller.tenant)
+    authenticator.sent.count(caller, results.size)
     named = (known or EventToken()).joined(results.token) if results.token is not None else None
     headers = {TOKEN_HEADER: named.text()} if named is not None else None
     return Response(encode(results.response()), results.status(), headers, JSON)

@@ -68,9 +68,15 @@ def _foreign_store(pointer: str) -> EventResult:
 class EventResults:
     """The results of a request's events, in their order; there is at least one."""
 
-    def __init__(self, items: Sequence[EventResult], token: EventToken | None = None) -> None:
-        """`items`: one per event. `token`: of the accepted ones; None if it is not known where they are."""
-        self.items, self.token = items, token
+    def __init__(self, items: Sequence[EventResult], token: EventToken | None = None, size: int = 0) -> None:
+        """Set the results of a request.
+
+        Args:
+            items: one per event.
+            token: of the accepted ones; None if it is not known where they are.
+            size: bytes of the events that were sent to the broker.
+        """
+        self.items, self.token, self.size = items, token, size
         self.counts = collections.Counter(item.outcome for item in items)
 
     def status(self) -> HTTPStatus:
@@ -281,7 +287,8 @@ class IngestService:
         sent = [Sent(delivery, each.happened_ms) for delivery, each in zip(deliveries, valid, strict=True)]
         outcomes = iter([RESULTS[each.status] for each in deliveries])
         results = [next(outcomes) if isinstance(each, ValidEvent) else each for each in validated]
-        return EventResults(results, await self._tokens.token(topic, sent))
+        size = sum(len(each.value) for each in records)
+        return EventResults(results, await self._tokens.token(topic, sent), size)
 
     async def _sent(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[Delivery]:
         try:

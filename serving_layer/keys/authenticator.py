@@ -18,7 +18,7 @@ from serving_layer.errors import (
     TooManyAtOnceError,
 )
 from serving_layer.keys.key import ANONYMOUS, OPERATOR, Caller, Key, KeyReader, Scope, id_of
-from serving_layer.keys.rates import RateLimiter
+from serving_layer.keys.rates import ByteLimiter, RateLimiter
 from serving_layer.keys.throttle import WrongKeyThrottle, loggable_id
 from serving_layer.limits import LIMITS
 
@@ -158,6 +158,7 @@ class Authenticator:
     rates: RateLimiter
     concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(LIMITS.requests_per_key))
     throttle: WrongKeyThrottle = field(default_factory=WrongKeyThrottle)
+    sent: ByteLimiter = field(default_factory=ByteLimiter)
 
     async def authorize(self, authorization: str | None, scope: Scope, address: str) -> Caller:
         """Identify the caller, check the scope and count the request.

@@ -5,6 +5,7 @@ processes has its limit divided among them: each may answer as much as the other
 
     RateLimiter    counts requests, and refuses those beyond the share of this process
     RateExchange   says and reads, once a second
+    ByteLimiter    counts the bytes of events, and refuses more while a key has sent too many
 
 What the others say is up to two seconds old. So a key that begins to ask several processes at once may for that long
 get its limit from each.
@@ -22,6 +23,7 @@ from limits.storage import MemoryStorage
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import RateLimitedError
 from serving_layer.keys.key import Caller, Scope
+from serving_layer.limits import INGEST_BYTES_PER_MINUTE
 
 WINDOW_SECONDS = 1
 EXCHANGE_SECONDS = 1.0
@@ -29,6 +31,7 @@ REPORT_SECONDS = 5
 """How long a report counts if its process writes no other one: it has ended, or has nothing to say."""
 SHARED_READS = 100
 """Default limit of a share link: a page that is looked at asks about once a second."""
+_MINUTE_SECONDS = 60
 _LEAST = 0.1
 """Requests per second below which a key is not reported."""
 
@@ -103,6 +106,41 @@ def share(limit: int, others: Iterable[float]) -> int:
             return max(1, math.ceil(equal))
         left -= rate
     return max(1, math.ceil(left))
+
+
+class ByteLimiter:
+    """Bytes of events of each tenant key, in this process. Keys of all tenants are not limited.
+
+    A large event needs several times its bytes of whoever parses it, so what a key may send is limited by more than
+    requests. A key may send a minute's bytes at once.
+    """
+
+    def __init__(self, per_minute: int = INGEST_BYTES_PER_MINUTE, clock: Callable[[], float] = time.monotonic) -> None:
+        """`per_minute`: bytes of one key, decompressed. `clock`: monotonic seconds."""
+        self._per_minute, self._clock = per_minute, clock
+        self._owed: dict[str, tuple[float, float]] = {}  # bytes by name of a key, and when that was so
+
+    def refuse(self, caller: Caller) -> None:
+        """Refuse what brings more events. Raises RateLimitedError while the key has sent too many bytes."""
+        if caller.tenant is None:
+            return
+        too_many = self._left(caller.name) - self._per_minute
+        if too_many >= 0:
+            message = f"This key may send {self._per_minute // 1_000_000:,} MB of events per minute."
+            error = RateLimitedError(message, do="Wait until `Retry-After`, then send the same again.")
+            error.retry_after = math.ceil((too_many + 1) * _MINUTE_SECONDS / self._per_minute)
+            raise error
+
+    def count(self, caller: Caller, size: int) -> None:
+        """Count bytes that arrived: those of a request are known only when it has been read."""
+        if caller.tenant is not None:
+            self._owed = {name: owed for name, owed in self._owed.items() if self._left(name)}
+            self._owed[caller.name] = (self._left(caller.name) + size, self._clock())
+
+    def _left(self, name: str) -> float:
+        """What a key has sent beyond what it could have sent evenly."""
+        owed, since = self._owed.get(name, (0.0, 0.0))
+        return max(0.0, owed - (self._clock() - since) * self._per_minute / _MINUTE_SECONDS)
 
 
 class RateReports(Protocol):

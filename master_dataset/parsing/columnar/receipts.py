@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from master_dataset.parsing.arrow import arrow_fields
 from master_dataset.parsing.columnar.columns import Ints, LineColumns, Mask, offsets_of, sums
 from master_dataset.parsing.columnar.records import Derived, TypedRecords, flag_lists, lists
+from master_dataset.registry.products import MOST_TITLE
 from master_dataset.sources.pos_transactions import MAX_AMOUNT, MAX_LINE_TOTAL, Item, Line, Payment
 
 SAFE = 2.0**61
@@ -47,7 +49,8 @@ def receipts(records: TypedRecords, sure: Mask) -> Derived:
         sales, returns = sums(is_sold, offsets), sums(is_returned, offsets)
         is_sale = sales > 0
         has_any_discount = sums(has_discount, offsets) > 0
-        line_columns = [lines.columns["title"], price, amount, total, lines.columns["sku"]]
+        titles = pc.utf8_slice_codeunits(lines.columns["title"], 0, MOST_TITLE)
+        line_columns = [titles, price, amount, total, lines.columns["sku"]]
         return {
             "till": records.columns["vendor_fiscal_module"],
             "transaction_id": records.columns["transaction_id"],

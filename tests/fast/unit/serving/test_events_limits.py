@@ -16,6 +16,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.errors import BodyTooLargeError, BodyUnreadableError
 from serving_layer.ingest import ingest
 from serving_layer.ingest.events_body import EventsBody, decompress
+from serving_layer.keys.rates import ByteLimiter
 from serving_layer.limits import LIMITS, Limits
 from tests.support import World
 from tests.support.corpus.case import receipt
@@ -316,3 +317,15 @@ def sent_at_once(
 def client(asking: Asking) -> httpx.AsyncClient:
     transport = httpx.ASGITransport(asking.app, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url="http://galatea")
+
+
+def test_a_key_that_has_sent_too_many_bytes_waits_and_the_operator_does_not(asking: Asking) -> None:
+    object.__setattr__(asking.app.state.authenticator, "sent", ByteLimiter(60_000))
+    key = f"Bearer {asking.keys.make('default', 'ingest')}"
+
+    first, second = (asking.sent(sized(100_000), authorization=key) for _ in range(2))
+
+    assert (first.status_code, second.status_code) == (202, 429)
+    assert second.json()["code"] == "too_often"
+    assert 30 < int(second.headers["Retry-After"]) <= 42
+    assert asking.sent(sized(100_000)).status_code == 202

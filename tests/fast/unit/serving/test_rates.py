@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import RateLimitedError
 from serving_layer.keys.key import OPERATOR, Caller
-from serving_layer.keys.rates import REPORT_SECONDS, RateExchange, RateLimiter, Rates, share
+from serving_layer.keys.rates import REPORT_SECONDS, ByteLimiter, RateExchange, RateLimiter, Rates, share
 
 ACME = Caller("one", "acme", frozenset({"read", "ingest"}))
 OTHER = Caller("two", "acme", frozenset({"read"}))
@@ -177,3 +177,36 @@ def test_a_key_is_refused_beyond_the_part_of_this_process() -> None:
     with pytest.raises(RateLimitedError, match="may send 6 requests per second"):
         rates.count(ACME, "read")
     rates.count(ACME, "ingest")
+
+
+def test_a_key_that_has_sent_its_bytes_of_a_minute_waits_until_some_are_free_again() -> None:
+    now = [100.0]
+    sent = ByteLimiter(6_000_000, lambda: now[0])
+
+    sent.refuse(ACME)
+    sent.count(ACME, 6_500_000)  # known only when it has been read
+
+    with pytest.raises(RateLimitedError) as refused:
+        sent.refuse(ACME)
+    assert refused.value.retry_after == 6
+    sent.refuse(OTHER)
+    now[0] += refused.value.retry_after
+    sent.refuse(ACME)
+
+
+def test_bytes_that_could_have_been_sent_evenly_are_forgotten() -> None:
+    now = [0.0]
+    sent = ByteLimiter(6_000_000, lambda: now[0])
+
+    for _ in range(600):
+        sent.refuse(ACME)
+        sent.count(ACME, 100_000)
+        now[0] += 1
+
+
+def test_the_bytes_of_the_operator_are_not_counted() -> None:
+    sent = ByteLimiter(1)
+
+    sent.count(OPERATOR, 1000)
+
+    sent.refuse(OPERATOR)

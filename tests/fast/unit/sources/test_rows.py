@@ -1,11 +1,15 @@
 """One row for each record, in order, whatever the record is."""
 
+import json
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from master_dataset.parsing.columnar.reader import WORTHWHILE
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
+from master_dataset.registry.products import MOST_TITLE
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
@@ -91,3 +95,16 @@ def test_a_slice_of_a_batch_and_a_source_without_headers_are_read_alike() -> Non
 
     assert out.column("kind").to_pylist() == ["dead_letter", "event"]
     assert out.column("offset").to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("records", [1, WORTHWHILE], ids=["singly", "by columns"])
+def test_a_title_is_cut_but_in_the_bytes_that_were_sent(records: int) -> None:
+    title = "\U0001f95b" * MOST_TITLE
+    sent = receipt({"transactions": json.dumps([{"title": title + "a" * 900_000, "price": 1, "amount": 1}])})
+
+    out = parsed(*[(sent, None)] * records)
+
+    assert len(out) == records
+    for row in out:
+        assert row["value"] == sent
+        assert [line["title"] for line in row["lines"]] == [title]

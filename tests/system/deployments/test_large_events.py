@@ -1,0 +1,63 @@
+"""Events of nearly a megabyte, more of them than fit into memory: they are archived and counted like others.
+
+Some have one long title, others tens of thousands of lines, which stay large when they are parsed.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, started
+
+TOPIC, STORE = "pos_transactions", "large"
+LONG, MANY, LINES = 700, 30, 18_000
+"""Receipts with a long title: more than the heaps of the archive and the speed layer. Those with many lines, and these."""
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with started(*settings_of(tmp_path_factory.mktemp("large") / "home", GALATEA_SPEED_TASK_MB="8")) as found:
+        yield found
+
+
+def large(number: int) -> bytes:
+    """A receipt of nearly a megabyte, about one euro, or about one for each of its lines."""
+    line = {"title": "a" * 950_000, "price": 1, "amount": 1}
+    lines = [{"title": "", "price": 1, "amount": 1, "sku": f"{each}"} for each in range(LINES)]
+    body = {
+        "happened_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "operation_id": STORE,
+        "vendor_fiscal_module": 1,
+        "transaction_id": number,
+        "transactions": lines if number % (LONG // MANY) == 0 else [line],
+    }
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def test_thousands_of_megabytes_are_archived_and_counted(stack: Stack) -> None:
+    stack.run("speed", "restart")  # reads them as a backlog
+    stack.ingest(TOPIC, map(large, range(LONG)))
+    many = len(range(0, LONG, LONG // MANY))
+    due = many * LINES + LONG - many
+
+    deadline = time.monotonic() + 4 * PATIENCE_SECONDS
+    while (found := shown(stack)) != due:
+        assert found is None or found < due
+        assert time.monotonic() < deadline, f"{found} of {due} are counted"
+        time.sleep(2)
+    while any(each["missing"] for each in stack.galatea("reconcile") if each["topic"] == TOPIC):
+        assert time.monotonic() < deadline, "they are not archived"
+        time.sleep(2)
+
+    log = (stack.settings.home / "logs" / "speed.log").read_text()
+    assert "speed.micro_batch_too_large" in log
+    assert "speed.caught_up" in log
+
+
+def shown(stack: Stack) -> object:
+    """The sum of the store; None if nothing is known of it yet."""
+    body = stack.get("/v1/metrics/net_sales", store=STORE, grain="total", **around_now())
+    return body["series"][0]["points"][0]["value"] if body["series"] else None
