@@ -13,8 +13,8 @@ import pytest
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, started
 
 TOPIC, STORE = "pos_transactions", "large"
-LONG, MANY, LINES = 700, 30, 18_000
-"""Receipts with a long title: more than the heaps of the archive and the speed layer. Those with many lines, and these."""
+RECEIPTS, MANY, LINES = 700, 30, 18_000
+"""Receipts, more than fit into the heaps of the archive and the speed layer; how many have many lines; and these."""
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +32,16 @@ def large(number: int) -> bytes:
         "operation_id": STORE,
         "vendor_fiscal_module": 1,
         "transaction_id": number,
-        "transactions": lines if number % (LONG // MANY) == 0 else [line],
+        "transactions": lines if number % (RECEIPTS // MANY) == 0 else [line],
     }
     return json.dumps(body, separators=(",", ":")).encode()
 
 
 def test_thousands_of_megabytes_are_archived_and_counted(stack: Stack) -> None:
+    stack.ingest(TOPIC, map(large, range(RECEIPTS)))
     stack.run("speed", "restart")  # reads them as a backlog
-    stack.ingest(TOPIC, map(large, range(LONG)))
-    many = len(range(0, LONG, LONG // MANY))
-    due = many * LINES + LONG - many
+    many = len(range(0, RECEIPTS, RECEIPTS // MANY))
+    due = many * LINES + RECEIPTS - many
 
     deadline = time.monotonic() + 4 * PATIENCE_SECONDS
     while (found := shown(stack)) != due:
