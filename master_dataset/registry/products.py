@@ -60,8 +60,6 @@ def bucket_of(sku: str, buckets: int) -> int:
     return zlib.crc32(sku.encode()) % buckets
 
 
-MOST_TITLE = 200
-"""Characters of a title of receipts that are kept: as many as a product master takes."""
 SEEN_BUCKETS = 64
 """Partitions of a tenant in `seen_titles`: the titles of receipts, which `speed_layer/titles.py` writes."""
 

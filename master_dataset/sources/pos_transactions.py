@@ -6,13 +6,14 @@ import msgspec
 
 from master_dataset.fields import Id, Instant, Lines, Minor, Text, Word, millionths, thousandths
 from master_dataset.parsing.results import InvalidRecordError, Reason
-from master_dataset.registry.products import MOST_TITLE
 from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 MAX_AMOUNT = 1_000_000 * 1000  # thousandths
 MAX_LINE_TOTAL = 10**12  # minor units
 MAX_PAYMENTS = 20
+MOST_TITLE = 200
+"""Characters of a title that are kept beside the bytes of a receipt: as many as a product master takes."""
 RawLine = tuple[str, int, int, int | None, str | None, int | None]
 """Title, price in millionths, thousandths, total as sent, sku, discount in minor units."""
 
@@ -20,7 +21,7 @@ RawLine = tuple[str, int, int, int | None, str | None, int | None]
 class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a receipt."""
 
-    title: str  # `MOST_TITLE` characters of it: nobody reads more, and it may have a megabyte
+    title: str  # at most `MOST_TITLE` characters
     price_micro: int  # unit price, 10^-6 of the currency
     amount: int  # thousandths; negative is a return
     total: int  # minor units

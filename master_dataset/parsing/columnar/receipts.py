@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from master_dataset.parsing.arrow import arrow_fields
 from master_dataset.parsing.columnar.columns import Ints, LineColumns, Mask, offsets_of, sums
 from master_dataset.parsing.columnar.records import Derived, TypedRecords, flag_lists, lists
-from master_dataset.registry.products import MOST_TITLE
-from master_dataset.sources.pos_transactions import MAX_AMOUNT, MAX_LINE_TOTAL, Item, Line, Payment
+from master_dataset.sources.pos_transactions import MAX_AMOUNT, MAX_LINE_TOTAL, MOST_TITLE, Item, Line, Payment
 
 SAFE = 2.0**61
 """Products below it, and the difference of two, need no more than 64 bits."""

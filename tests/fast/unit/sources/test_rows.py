@@ -9,9 +9,8 @@ import pytest
 
 from master_dataset.parsing.columnar.reader import WORTHWHILE
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
-from master_dataset.registry.products import MOST_TITLE
 from master_dataset.registry.stores import DEFAULT_TERMS
-from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.sources.pos_transactions import MOST_TITLE, POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
 
 RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
