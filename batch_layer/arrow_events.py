@@ -38,10 +38,18 @@ KEYS = frozenset(
 """The columns that are always read."""
 WHOSE_SEEN = frozenset({*WHOSE, "is_inside"})
 """The columns of a sighting that visits are made of, beside its place and times."""
+MOST_BYTES = 2**30
+"""Of columns of events in memory. A quarter of a million usual receipts have a third of it."""
+CONFLICTS_AT_ONCE = 200
+"""Conflicts whose bytes are read together: each may have a megabyte."""
 ROWS_AT_ONCE = 50_000
 """Rows of a batch that a writer is given."""
 _DAY_SECONDS = 86_400
 _NO_FLAGS = {"is_conflict": pa.array([], pa.bool_()), "is_miskeyed": pa.array([], pa.bool_())}
+
+
+class TooManyBytesError(Exception):
+    """Events are few, but large: Spark has to read them."""
 
 
 def columns_of(views: Iterable[View]) -> frozenset[str]:
@@ -59,6 +67,7 @@ def archived_table(
     """Rows of these days: `KEYS`, and these columns of `event_schema`; null in those that their version lacks.
 
     Raises:
+        TooManyBytesError: They need more memory than this process may take, although they are few.
         MasterFileLostError: A file of them is missing, has another size than the log says, or cannot be read.
     """
     table, wanted = open_table(master.path, master.version), {*KEYS, *columns}
@@ -69,7 +78,8 @@ def archived_table(
         check_files(master.path, {unquote(file.path): file.size for file in own})
         dataset = arrow_dataset(table, days)
         names = [name for name in schema.names if name in dataset.schema.names]
-        found = dataset.to_table(columns=names, filter=of_days if where is None else of_days & where)
+        scanner = dataset.scanner(columns=names, filter=of_days if where is None else of_days & where)
+        found = pa.Table.from_batches(_bounded(scanner.to_batches()), scanner.projected_schema)
     arrays, number = [], found.num_rows
     for field in schema:
         if field.name in names:
@@ -78,6 +88,15 @@ def archived_table(
         else:
             arrays.append(pa.nulls(number, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            raise TooManyBytesError
+        yield batch
 
 
 class Delivered(NamedTuple):
@@ -163,8 +182,11 @@ def repeats_counted(repeats: pa.Table) -> Repeats:
 def keep_conflicts_of(tables: MasterTables, source: "Source[Any]", master: "Master", repeats: pa.Table) -> None:
     """Keep the conflicts among these repeats that are not kept yet."""
     conflicts = repeats.filter(repeats["is_conflict"])
-    if not conflicts.num_rows:
-        return
+    for start in range(0, conflicts.num_rows, CONFLICTS_AT_ONCE):
+        _keep(tables, source, master, conflicts.slice(start, CONFLICTS_AT_ONCE))
+
+
+def _keep(tables: MasterTables, source: "Source[Any]", master: "Master", conflicts: pa.Table) -> None:
     places = set(zip(*(conflicts[name].to_pylist() for name in PLACE), strict=True))
     near = pc.field("offset").isin(conflicts["offset"].unique())
     whole = archived_table(source, master, set(conflicts["day"].to_pylist()), ("key", "value"), near)

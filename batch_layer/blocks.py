@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType
 
 from master_dataset.parsing.arrow import released
 from views.arrow.contributions import EVENT_ROW, EVENTS_AT_ONCE
@@ -31,6 +32,8 @@ from views.core.view import View, dimension_sql, values_sql, window_sql
 
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more. Bounds a worker's memory."""
+_BYTES_PER_BATCH, _MANY_BYTES, _UNLIMITED = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**26), str(2**31 - 1)
+"""Bytes that go to a worker at once. Spark measures a limited batch anew after each row, which is slow."""
 _OWN = ["store", "day"]
 _BLOCK = "number"
 """The column with the number of the block that a row belongs to."""
@@ -68,6 +71,11 @@ def cells_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: 
     A worker gets an event once, and not once for each of its elements. Views whose events add to several windows are
     exploded before they are shuffled, so Spark evaluates them.
     """
+    # Only lists can be as large as an event of a megabyte. Spark reads the limit when it runs.
+    is_wide = not view.is_spread and any(
+        isinstance(events.schema[each].dataType, ArrayType) for each in view.columns_read
+    )
+    events.sparkSession.conf.set(_BYTES_PER_BATCH, _MANY_BYTES if is_wide else _UNLIMITED)
     if view.is_spread:
         return cell_rows(view, events, extent).mapInArrow(lambda rows: released(use(rows)), from_arrow_schema(schema))
     rows = _together(view, events, extent).select("_day", *sorted({"store", *view.columns_read}))

@@ -3,7 +3,7 @@
 A day of a chain is computed in Arrow before Spark has started. A year of it needs all cores, and bounded memory.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import structlog
 
 from batch_layer.archived import archived
 from batch_layer.arrow_events import (
     CountedTables,
-    Delivered,
+    TooManyBytesError,
     archived_table,
     cell_batches,
     columns_of,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from master_dataset.source import Source
     from master_dataset.visits.visit import VisitRules
     from views.core.view import View
+
+log = structlog.get_logger()
 
 
 def are_few(master: "Master", days: Collection[date], few: int) -> bool:
@@ -91,8 +94,17 @@ class ArrowPortion:
     """A small portion, in this process."""
 
     def __init__(self, of: PortionEvents) -> None:
-        """Nothing is read yet."""
+        """Read every delivery, and find the first ones.
+
+        Raises:
+            TooManyBytesError: They need more memory than this process may take.
+        """
         self._of = of
+        archived = archived_table(of.source, of.master, of.days_read, columns_of(of.views))
+        needs_all = any(view.counts_visits for view in of.views)
+        # Every delivery is kept only if a view needs more than the first ones.
+        self._archived = archived if needs_all else archived.schema.empty_table()
+        self._found = delivered(archived, of.moves)
 
     @cached_property
     def repeats(self) -> Repeats:
@@ -113,28 +125,20 @@ class ArrowPortion:
 
     def release(self) -> None:
         """See `ComputedPortion`. What Arrow has freed goes back to the system; otherwise it is kept for later."""
-        del self._read
+        del self._archived, self._found
         pa.default_memory_pool().release_unused()
 
     @property
     def _counted(self) -> CountedTables:
-        archived, found = self._read
-        return CountedTables(archived, found.first, self._of.rules, self._of.cut)
+        return CountedTables(self._archived, self._found.first, self._of.rules, self._of.cut)
 
     @cached_property
     def _own_repeats(self) -> pa.Table:
-        repeats = self._read[1].repeats
+        repeats = self._found.repeats
         days = pa.array(sorted(self._of.days), pa.date32())
         return repeats.filter(
             pc.and_(pc.less(repeats["received_at"], self._of.cut), pc.is_in(repeats["day"], value_set=days))
         )
-
-    @cached_property
-    def _read(self) -> tuple[pa.Table, Delivered]:
-        """Every delivery, or none if no view needs more than the first ones; and these."""
-        archived = archived_table(self._of.source, self._of.master, self._of.days_read, columns_of(self._of.views))
-        needs_all = any(view.counts_visits for view in self._of.views)
-        return archived if needs_all else archived.schema.empty_table(), delivered(archived, self._of.moves)
 
 
 class SparkPortion:
@@ -177,3 +181,21 @@ class SparkPortion:
         if set(self._of.days_read) != set(self._of.days):
             repeats = repeats.where(repeats.day.isin(sorted(self._of.days)))
         return repeats
+
+
+def computed_portion(of: PortionEvents, spark: "Callable[[], SparkSession]", few: int) -> ComputedPortion:
+    """Read a portion, in this process if it is small.
+
+    Args:
+        of: Which events it is computed from.
+        spark: Starts Spark, if it is needed.
+        few: As `are_few`.
+    """
+    if are_few(of.master, of.days_read, few):
+        try:
+            return ArrowPortion(of)
+        except TooManyBytesError:
+            log.info(
+                "rebuild.large_events", source=of.source.topic, days=len(of.days_read), do="nothing: Spark reads them"
+            )
+    return SparkPortion(of, spark())

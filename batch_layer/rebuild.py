@@ -12,7 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from batch_layer.archived import report_unreadable_files
-from batch_layer.computed import ArrowPortion, PortionEvents, SparkPortion, are_few
+from batch_layer.computed import PortionEvents, are_few, computed_portion
 from batch_layer.master import Master
 from batch_layer.plan import Plan
 from batch_layer.progress import Amount, RecordedProgress
@@ -145,7 +145,7 @@ class Rebuild:
         views = [view for view, _ in portion.work]
         own = (portion.source, master, portion.days_read, portion.days)
         of = PortionEvents(*own, plan.cut, self._rules, self._moves, views)
-        computed = ArrowPortion(of) if are_few(master, of.days_read, self._few) else SparkPortion(of, self._spark())
+        computed = computed_portion(of, self._spark, self._few)
         repeated = computed.repeats
         if self._keeps_conflicts and repeated.conflicts:
             computed.keep_conflicts(self._tables)

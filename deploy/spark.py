@@ -196,8 +196,7 @@ class Work(Enum):
 
 _BATCH = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # Only narrow rows go to Python, and Spark would measure the batch anew after each of them.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
 }
 _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8000",

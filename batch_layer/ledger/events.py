@@ -103,8 +103,13 @@ class ExplainingTables:
     """Few events, in this process."""
 
     def __init__(self, of: Explained) -> None:
-        """Nothing is read yet."""
+        """Read every delivery.
+
+        Raises:
+            TooManyBytesError: They need more memory than this process may take.
+        """
         self._of = of
+        self._archived = archived_table(of.source, of.master, of.days, columns_of(_views(of)))
 
     def wholly_waited(self, view: View) -> dict[StoreDay, int]:
         """See `ExplainingEvents`."""
@@ -170,10 +175,6 @@ class ExplainingTables:
     @cached_property
     def _delivered(self) -> Delivered:
         return delivered(self._archived, self._of.rules.moves)
-
-    @cached_property
-    def _archived(self) -> pa.Table:
-        return archived_table(self._of.source, self._of.master, self._of.days, columns_of(_views(self._of)))
 
 
 def _views(of: Explained) -> list[View]:

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import structlog
 
+from batch_layer.arrow_events import TooManyBytesError
 from batch_layer.blocks import StoreDay
 from batch_layer.computed import are_few
 from batch_layer.ledger.change import BlockDifferences, Change, differing, digests, units
@@ -145,9 +146,16 @@ class Ledger:
         if key not in self._events:
             master, since = self.masters[view.source.topic], self.change.before.cut
             of = Explained(view.source, master, since, self.change.until, self.rules, frozenset(days))
-            few = are_few(master, days, self.few_events)
-            self._events[key] = ExplainingTables(of) if few else ExplainingFrames(of, self.spark())
+            self._events[key] = self._read(of)
         return self._events[key]
+
+    def _read(self, of: Explained) -> ExplainingEvents:
+        if are_few(of.master, of.days, self.few_events):
+            try:
+                return ExplainingTables(of)
+            except TooManyBytesError:
+                log.info("ledger.large_events", source=of.source.topic, do="nothing: Spark reads them")
+        return ExplainingFrames(of, self.spark())
 
 
 def _added(view: View, new: Iterable[Digest]) -> tuple[int, dict[str, tuple[int, int]]]:
