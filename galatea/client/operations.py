@@ -222,7 +222,7 @@ def raw_receipts(store: str, day: Day, *, limit: int = 1000) -> Pages[Receipt]:
     Args:
         store: id of the store.
         day: UTC day of `happened_at`.
-        limit: receipts per request.
+        limit: receipts per request at most; it returns fewer if they are large.
 
     Returns:
         An iterator over all receipts of the day, newest first. A page is requested when it is reached.

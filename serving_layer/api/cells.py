@@ -89,19 +89,22 @@ class ReceiptsQuery(BaseModel):
 
     store: str = Field(min_length=1, max_length=256)
     day: Day = Field(description="UTC day of `happened_at`.")
-    limit: int = Field(100, ge=1, le=MAX_PAGE)
+    limit: int = Field(100, ge=1, le=MAX_PAGE, description="Receipts of a page at most.")
     after: AfterToken = None
 
 
 @raw_router.get("/pos_transactions", operation_id="get_raw_receipts", responses=returns(ReceiptPage))
 async def get_raw_receipts(query: Annotated[ReceiptsQuery, Query()], answers: AnswersOf, caller: Reader) -> Response:
-    """Receipts as they were received, newest first. `next` is null on the last page."""
+    """Receipts as they were received, newest first.
+
+    A page ends after `limit` receipts, or before they exceed 4 MB as they were received: receipts can be large, so a
+    page may have fewer than `limit` although others follow. `next` is null on the last page only.
+    """
     await answers.stores.visible([query.store], caller)
     after = None if query.after is None else read_page_token(query.after, _receipt_place)
-    found = await answers.readers.receipts.receipts(query.store, query.day, after, query.limit + 1)
-    page = found[: query.limit]
-    following = _receipt_token(page[-1].place) if len(found) > query.limit else None
-    body = ReceiptPage(query.store, query.day, [_receipt(receipt) for receipt in page], following)
+    page = await answers.readers.receipts.receipts(query.store, query.day, after, query.limit)
+    following = _receipt_token(page.receipts[-1].place) if page.has_more else None
+    body = ReceiptPage(query.store, query.day, [_receipt(receipt) for receipt in page.receipts], following)
     return Response(encode(body), media_type=JSON)
 
 

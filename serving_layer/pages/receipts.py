@@ -18,11 +18,11 @@ from serving_layer.errors import BadQuestionError
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.queries import PageQuery, QueryFailure
 from serving_layer.pages.routing import ReaderVisit, page_router
-from serving_layer.store.readers import RawReceipt, ReceiptPlace, ReceiptReader
+from serving_layer.store.readers import RawReceipt, RawReceiptPage, ReceiptPlace, ReceiptReader
 
 router = page_router()
 MOST = 200
-"""How many receipts are shown of an hour, the newest first."""
+"""How many receipts are shown of an hour at most, the newest first; fewer if they are large."""
 HOUR, MILLISECOND = timedelta(hours=1), timedelta(milliseconds=1)
 FIRST, LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 METRICS = ("net_sales", "total_transactions_count", "avg_transaction_value")
@@ -71,9 +71,9 @@ async def get_receipts(
         "start": start,
         "end": end,
         "day": BusinessDay.of(store, start).today,
-        "receipts": [_shown(each, store) for each in found[:MOST]],
-        "has_more": len(found) > MOST,
-        "most": MOST,
+        "receipts": [_shown(each, store) for each in found.receipts],
+        "has_more": found.has_more,
+        "most": len(found.receipts),
         "numbers": numbers,
         "query": queries[0],
         "is_partial": is_partial,
@@ -81,15 +81,18 @@ async def get_receipts(
     return visit.page("receipts.html", fresh, values)
 
 
-async def _between(reader: ReceiptReader, store: Store, start: datetime, end: datetime) -> Sequence[RawReceipt]:
-    """Receipts of [start, end), newest first; one more than is shown, if there are more."""
+async def _between(reader: ReceiptReader, store: Store, start: datetime, end: datetime) -> RawReceiptPage:
+    """The receipts of [start, end) that are shown, as one page."""
     found: list[RawReceipt] = []
     last = end - MILLISECOND
     for day in sorted({start.date(), last.date()}, reverse=True):
         after = ReceiptPlace(last, "", "") if day == last.date() else None
-        rows = await reader.receipts(store.id, day, after, MOST + 1)
-        found += [row for row in rows if row.place.happened_at >= start]
-    return found
+        page = await reader.receipts(store.id, day, after, MOST + 1)
+        own = [receipt for receipt in page.receipts if receipt.place.happened_at >= start]
+        found += own
+        if page.has_more and len(own) == len(page.receipts):  # what follows may be of this hour, too
+            return RawReceiptPage(found[:MOST], has_more=True)
+    return RawReceiptPage(found[:MOST], has_more=len(found) > MOST)
 
 
 def _shown(receipt: RawReceipt, store: Store) -> ShownReceipt:

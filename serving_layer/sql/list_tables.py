@@ -223,9 +223,10 @@ class ReceiptsTable(ListTable):
 
     async def _read_day(self, reading: Reading, rows: Rows, store: str, day: date) -> None:
         after = None
-        while page := await self._receipts.receipts(store, day, after, PAGE):
-            reading.budget.add(len(page), self.name, "Filter `happened_at` and `store`.")
-            for receipt in page:
+        while True:
+            page = await self._receipts.receipts(store, day, after, PAGE)
+            reading.budget.add(len(page.receipts), self.name, "Filter `happened_at` and `store`.")
+            for receipt in page.receipts:
                 place = receipt.place
                 rows.add(
                     {
@@ -237,9 +238,9 @@ class ReceiptsTable(ListTable):
                         "receipt": receipt.value,
                     }
                 )
-            if len(page) < PAGE:
+            if not page.has_more:
                 return
-            after = page[-1].place
+            after = page.receipts[-1].place
 
 
 def _utc_date(at: date | datetime) -> date:

@@ -94,6 +94,36 @@ class RawReceipt(NamedTuple):
     value: str
 
 
+RECEIPT_PAGE_BYTES = 4_000_000
+"""Of the receipts on a page as they were received. A single receipt may have 1,000,000."""
+
+
+class RawReceiptPage(NamedTuple):
+    """Receipts in the order of ReceiptPlace. `has_more`: others follow the last one."""
+
+    receipts: Sequence[RawReceipt]
+    has_more: bool
+
+
+def receipts_on_page(sizes: Sequence[int], limit: int, page_bytes: int = RECEIPT_PAGE_BYTES) -> int:
+    """Count the receipts that are on a page.
+
+    Args:
+        sizes: bytes of each receipt, in the order of ReceiptPlace.
+        limit: receipts of a page at most.
+        page_bytes: bytes of a page at most, unless its first receipt alone has more.
+
+    Returns:
+        How many of them, from the first on: at least one if there are any.
+    """
+    total = 0
+    for count, size in enumerate(sizes[:limit]):
+        total += size
+        if count and total > page_bytes:
+            return count
+    return min(limit, len(sizes))
+
+
 @dataclass(frozen=True)
 class PublicationEntry:
     """One publication in the history.
@@ -213,8 +243,11 @@ class StoreReader(Protocol):
 class ReceiptReader(Protocol):
     """Receipts as they came."""
 
-    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
-        """At most `limit` receipts of a store and UTC day, in the order of ReceiptPlace, behind `after`."""
+    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> RawReceiptPage:
+        """The receipts of a store and UTC day behind `after`: at most `limit`, and about `RECEIPT_PAGE_BYTES`.
+
+        A page without receipts is the last one.
+        """
 
     async def archived(self, topic: str) -> Sequence[Position]:
         """How far the master dataset has read the topic."""

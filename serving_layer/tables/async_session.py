@@ -1,12 +1,13 @@
-"""Cassandra from asyncio: a statement in, all its rows out. The driver calls back on a thread of its own."""
+"""Cassandra from asyncio: a statement in, its rows out, at once or page by page. The driver has a thread of its own."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from cassandra.cluster import EXEC_PROFILE_DEFAULT
-from cassandra.query import BatchStatement, BatchType, PreparedStatement, tuple_factory
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, ResultSet
+from cassandra.query import BatchStatement, BatchType, BoundStatement, PreparedStatement, tuple_factory
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, unread_rights
 from master_dataset.errors import CassandraUnavailableError
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 2.0
 TRIES = 2
 Row = tuple[Any, ...]  # columns in the order of the SELECT
+_Statement: TypeAlias = PreparedStatement | BoundStatement | BatchStatement
+_Found = TypeVar("_Found")
+
+
+class _RowPage(NamedTuple):
+    """`paging_state`: where the next page begins; None on the last one."""
+
+    rows: list[Row]
+    paging_state: bytes | None
 
 
 class AsyncSession:
@@ -36,13 +46,32 @@ class AsyncSession:
 
     async def rows(self, statement: PreparedStatement | BatchStatement, *values: object) -> list[Row]:
         """All pages of the answer. CassandraUnavailableError after the second failure."""
-        for _ in range(TRIES):
-            try:
-                return await self._once(statement, values)
-            except CASSANDRA_UNAVAILABLE as error:
-                failed = error
-        message = f"Cassandra did not answer: {type(failed).__name__}."
-        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from failed
+        return await _tried(lambda: self._all_pages(statement, values or None))
+
+    async def pages(self, statement: PreparedStatement, *values: object, rows_at_once: int) -> AsyncIterator[list[Row]]:
+        """Read an answer that is too large to be in memory at once. Each page is requested once it is asked for.
+
+        Args:
+            statement: a SELECT.
+            values: of its placeholders.
+            rows_at_once: rows of a page at most, here and in Cassandra.
+
+        Yields:
+            The rows of a page, at least one.
+
+        Raises:
+            CassandraUnavailableError: a page could not be read, twice.
+        """
+        bound = statement.bind(values)
+        bound.fetch_size = rows_at_once
+        paging_state: bytes | None = None
+        while True:
+            page = await _tried(partial(self._page, bound, None, paging_state))
+            if page.rows:  # a page can be empty although others follow
+                yield page.rows
+            paging_state = page.paging_state
+            if paging_state is None:
+                return
 
     async def together(self, statement: PreparedStatement, rows: Sequence[Sequence[object]]) -> None:
         """Write rows of one partition, which Cassandra does as one change: all of them or none.
@@ -57,34 +86,50 @@ class AsyncSession:
                 batch.add(statement, values)
             await self.rows(batch)
 
-    async def _once(self, statement: PreparedStatement | BatchStatement, values: Sequence[object]) -> list[Row]:
+    async def _all_pages(self, statement: _Statement, values: Sequence[object] | None) -> list[Row]:
+        found, paging_state = await self._page(statement, values)
+        while paging_state is not None:
+            page = await self._page(statement, values, paging_state)
+            found += page.rows
+            paging_state = page.paging_state
+        return found
+
+    async def _page(
+        self, statement: _Statement, values: Sequence[object] | None, paging_state: bytes | None = None
+    ) -> _RowPage:
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[list[Row]] = loop.create_future()
-        found: list[Row] = []
+        done: asyncio.Future[_RowPage] = loop.create_future()
         response: ResponseFuture = self._session.execute_async(
-            statement, values or None, execution_profile=self._profile
+            statement, values, execution_profile=self._profile, paging_state=paging_state
         )
 
-        def settle(error: BaseException | None) -> None:
+        def settle(page: _RowPage | None, error: BaseException | None) -> None:
             if done.done():
                 return
-            if error is None:
-                done.set_result(found)
-            else:
+            if page is not None:
+                done.set_result(page)
+            elif error is not None:
                 done.set_exception(error)
 
-        def on_page(page: Sequence[Row] | None) -> None:  # on the driver's thread
-            found.extend(page or ())
-            if response.has_more_pages:
-                response.start_fetching_next_page()
-            else:
-                loop.call_soon_threadsafe(settle, None)
+        def on_page(rows: Sequence[Row] | None) -> None:  # on the driver's thread
+            following = ResultSet(response, rows).paging_state if response.has_more_pages else None
+            loop.call_soon_threadsafe(settle, _RowPage(list(rows or ()), following), None)
 
         def on_error(error: BaseException) -> None:
-            loop.call_soon_threadsafe(settle, unread_rights(error) or error)
+            loop.call_soon_threadsafe(settle, None, unread_rights(error) or error)
 
         response.add_callbacks(on_page, on_error)
         return await done
+
+
+async def _tried(read: Callable[[], Awaitable[_Found]]) -> _Found:
+    for _ in range(TRIES):
+        try:
+            return await read()
+        except CASSANDRA_UNAVAILABLE as error:
+            failed = error
+    message = f"Cassandra did not answer: {type(failed).__name__}."
+    raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from failed
 
 
 def instant_of(value: datetime | None) -> datetime:

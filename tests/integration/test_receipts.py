@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +12,8 @@ from cassandra.cluster import Session
 from master_dataset.parsing.rows import rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.store.readers import RawReceipt
-from serving_layer.tables import AsyncSession, ReceiptTables
+from serving_layer.store.readers import RECEIPT_PAGE_BYTES, RawReceipt, RawReceiptPage
+from serving_layer.tables import AsyncSession, ReceiptTables, receipts
 from speed_layer.receipts import ReceiptBlockWriter, ReceiptWriter
 from tests.support.corpus.case import receipt
 
@@ -24,12 +24,10 @@ Sent = tuple[str, str, datetime]
 """Store, title, and when it was received."""
 
 
-def parsed(sent: Sequence[Sent]) -> pa.RecordBatch:
-    happened = (NOW - HOUR).isoformat(timespec="milliseconds")
-    values = [
-        receipt({"operation_id": f'"{store}"', "title": f'"{title}"', "happened_at": f'"{happened}"'})
-        for store, title, _ in sent
-    ]
+def parsed(sent: Sequence[Sent], number: int = 1, happened_at: datetime = NOW - HOUR) -> pa.RecordBatch:
+    happened = happened_at.isoformat(timespec="milliseconds")
+    own = {"transaction_id": str(number), "happened_at": f'"{happened}"'}
+    values = [receipt({"operation_id": f'"{store}"', "title": f'"{title}"'} | own) for store, title, _ in sent]
     batch = pa.RecordBatch.from_pydict(
         {
             "key": pa.array([b"k"] * len(sent), pa.binary()),
@@ -85,18 +83,44 @@ def test_a_receipt_that_is_older_than_receipts_are_shown_is_not_written(shared_c
     assert not kept(shared_cassandra, "old")
 
 
-def shown(session: Session, store: str, limit: int = 1000) -> Sequence[RawReceipt]:
-    """All receipts of an hour ago, read in pages."""
-    tables, day = ReceiptTables(AsyncSession(session)), (NOW - HOUR).date()
+def pages(session: Session, store: str, day: date, page_bytes: int = RECEIPT_PAGE_BYTES) -> Sequence[RawReceiptPage]:
+    tables = ReceiptTables(AsyncSession(session), page_bytes)
 
-    async def read() -> list[RawReceipt]:
-        found, after = list[RawReceipt](), None
-        while page := await tables.receipts(store, day, after, limit):
-            found += page
-            after = page[-1].place
+    async def read() -> list[RawReceiptPage]:
+        found = [await tables.receipts(store, day, None, limit=1000)]
+        while found[-1].has_more:
+            found.append(await tables.receipts(store, day, found[-1].receipts[-1].place, limit=1000))
         return found
 
     return asyncio.run(read())
+
+
+def shown(session: Session, store: str) -> Sequence[RawReceipt]:
+    """All receipts of an hour ago."""
+    return [each for page in pages(session, store, (NOW - HOUR).date()) for each in page.receipts]
+
+
+def test_pages_end_by_bytes_and_follow_each_other_without_a_gap(
+    shared_cassandra: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipts, "ROWS_AT_ONCE", 3)
+    in_rows = ReceiptWriter(lambda: shared_cassandra, TTL_SECONDS)
+    in_blocks = ReceiptBlockWriter(lambda: shared_cassandra, TTL_SECONDS)
+    wanted: list[tuple[datetime, str]] = []
+    for number in range(40):
+        title, happened = "x" * (100 if number % 5 else 900), NOW - (1 + number % 4) * HOUR
+        write = in_rows if number % 3 == 0 else in_blocks
+        write(parsed([("large", title, NOW)], number, happened))()
+        wanted.append((happened.replace(microsecond=123000), str(number)))
+    wanted.sort(key=lambda each: (-each[0].timestamp(), each[1]))
+
+    days = sorted({happened.date() for happened, _ in wanted}, reverse=True)
+    found = [page for day in days for page in pages(shared_cassandra, "large", day, page_bytes=3000)]
+
+    places = [each.place for page in found for each in page.receipts]
+    assert [(place.happened_at, place.transaction_id) for place in places] == wanted
+    sizes = [sum(len(each.value) for each in page.receipts) for page in found]
+    assert all(1500 < size <= 3000 for page, size in zip(found, sizes, strict=True) if page.has_more)
 
 
 @pytest.mark.parametrize("earliest_first", [True, False])

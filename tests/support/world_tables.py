@@ -15,10 +15,12 @@ from serving_layer.store.readers import (
     Position,
     PublicationEntry,
     RawReceipt,
+    RawReceiptPage,
     Readers,
     ReceiptPlace,
     SpeedBlock,
     StoreProgress,
+    receipts_on_page,
 )
 from tests.support.world import World
 from views.control.publication import Pointer
@@ -102,7 +104,7 @@ class WorldTables:
         found = {store: await self.rows(view, store, received_day, generation, cut) for store in stores}
         return {store: rows for store, rows in found.items() if rows}
 
-    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
+    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> RawReceiptPage:
         places = {
             ReceiptPlace(each.event.happened_at, each.event.payload.till, each.event.payload.transaction_id): each
             for each in reversed(self.world.of(store))  # so that the first delivery stays
@@ -113,7 +115,9 @@ class WorldTables:
             return -at.happened_at.timestamp(), at.till, at.transaction_id
 
         behind = sorted((at for at in places if after is None or rank(at) > rank(after)), key=rank)
-        return [RawReceipt(at, places[at].received_at, places[at].value.decode()) for at in behind[:limit]]
+        count = receipts_on_page([len(places[at].value) for at in behind], limit)
+        shown = [RawReceipt(at, places[at].received_at, places[at].value.decode()) for at in behind[:count]]
+        return RawReceiptPage(shown, has_more=count < len(behind))
 
     async def ledger(self, subject: str) -> Ledger | None:
         return self.world.ledgers.get(subject)
