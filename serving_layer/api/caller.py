@@ -11,7 +11,13 @@ from starlette.types import Scope as HTTPScope
 
 from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
-from serving_layer.errors import InvalidApiKeyError, NotOfferedError, RateLimitedError, ScopeMissingError
+from serving_layer.errors import (
+    ApiKeyMissingError,
+    InvalidApiKeyError,
+    NotOfferedError,
+    RateLimitedError,
+    ScopeMissingError,
+)
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.invalid_arguments import refuse_unread
@@ -23,6 +29,8 @@ from serving_layer.saved.views import require_key
 from serving_layer.service import QueryService
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from master_dataset.errors import GalateaError
     from serving_layer.keys.authenticator import Authenticator
 
@@ -35,6 +43,10 @@ MAX_AUDITED = 64
 _AUDITED_DETAILS = "galatea.audited_details"
 AUTHENTICATED_READER = "galatea.reader"
 """Key of the ASGI scope: the caller that was already authorized with the scope `read`."""
+SESSION_EXISTS = "galatea.session_exists"
+"""Key of the ASGI scope, if a browser session stands for the key: an async function that says whether it still exists.
+
+It raises CassandraUnavailableError if nobody knows."""
 _REFUSED_KEY = "galatea.refused_key"
 """Key of the ASGI scope: why the key of the request was refused, which is the same whoever asks next."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
@@ -124,6 +136,30 @@ async def authorize(of: HTTPScope, authenticator: "Authenticator", authorization
     if end := authenticator.concurrency.enter(caller):
         slot_of(of).on_end(end)
     return caller
+
+
+async def is_still_authorized(request: Request, caller: Caller) -> bool:
+    """Whether a request that has begun to be answered would still be answered.
+
+    Args:
+        request: that was authorized.
+        caller: whom it was authorized as.
+
+    Returns:
+        False if the key is not valid any more or is now another caller's, or if the browser session that stood for the
+        key has ended.
+
+    Raises:
+        CassandraUnavailableError: nobody knows.
+    """
+    session_exists: Callable[[], Awaitable[bool]] | None = request.scope.get(SESSION_EXISTS)
+    if session_exists is not None and not await session_exists():
+        return False
+    authenticator: Authenticator = request.app.state.authenticator
+    try:
+        return await authenticator.keys.caller(request.headers.get("Authorization")) == caller
+    except (ApiKeyMissingError, InvalidApiKeyError):
+        return False
 
 
 def audit_change(of: HTTPScope, caller: Caller) -> None:

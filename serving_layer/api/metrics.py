@@ -1,14 +1,15 @@
 """`/v1/metrics`, `/v1/live` and `/v1/index`: the metrics, their values over time, and how they compare to a model."""
 
 from collections.abc import AsyncIterable, AsyncIterator
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.basis import AtLeastToken, MaxStaleness, demand_of, read_basis
-from serving_layer.api.caller import AnswersOf, Reader
+from serving_layer.api.caller import AnswersOf, Reader, is_still_authorized
 from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.api.downloads import formatted_response, refuse_beside_points, returns_or_file
 from serving_layer.api.parameters import (
@@ -27,7 +28,7 @@ from serving_layer.api.parameters import (
 )
 from serving_layer.caching import etag
 from serving_layer.compare.calendar import NAMES as COMPARISONS
-from serving_layer.errors import ApiKeyMissingError, BadQuestionError, InvalidApiKeyError
+from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
@@ -50,9 +51,6 @@ from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.metrics import IndexResponse, MetricList, MetricResponse, MetricsResponse
 from serving_layer.responses.schemas import or_not_modified, returns
 from serving_layer.timeline import Grain
-
-if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Authenticator
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
 COMPARE = f"What to compare each point with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
@@ -231,16 +229,9 @@ async def follow_metric(
 
     Each event is a complete answer, so a missed event does no harm. `Last-Event-ID` continues after an event. An event
     named `problem` says why there is no answer at the moment. The stream ends when the key expires, and within seconds
-    after it is revoked.
+    after it is revoked; one that was opened with a browser session also ends with that session.
     """
-    authenticator: Authenticator = request.app.state.authenticator
-
-    async def is_allowed() -> bool:
-        try:
-            return await authenticator.keys.caller(request.headers.get("Authorization")) == caller
-        except (ApiKeyMissingError, InvalidApiKeyError):  # the response has begun, so the stream can only end
-            return False
-
+    is_allowed = partial(is_still_authorized, request, caller)
     async for event in while_allowed(events, is_allowed, CHECK_SECONDS):
         yield ServerSentEvent(raw_data=event.data, event=event.kind, id=event.id or None, retry=RETRY_MS)
 

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cachetools import LRUCache
@@ -26,7 +27,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from master_dataset.errors import CassandraUnavailableError
-from serving_layer.api.caller import client_of
+from serving_layer.api.caller import SESSION_EXISTS, client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
 from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.problems import problem
@@ -194,13 +195,21 @@ class Sessions:
             return None
         digest = _digest(id_)
         known = self._known.get(digest)
-        if known is None:
-            session = await self._first_read(id_, digest, client)
-        elif self._clock() - known[0] >= REFRESH_SECONDS:
-            session = await self._read_again(id_, digest, known[1])
-        else:
-            session = known[1]
+        session = await (self._first_read(id_, digest, client) if known is None else self._current(*known))
         return session if session is not None and self._now() < session.ends_at else None
+
+    async def exists(self, session: Session) -> bool:
+        """Whether a session that was found before has neither been ended nor expired.
+
+        It goes on while the store does not answer, as of `of`, but only if this process still has it in memory.
+
+        Raises:
+            CassandraUnavailableError: the process does not know, and the store does not answer.
+        """
+        digest = _digest(session.id)
+        known = self._known.get(digest)
+        found = await (self._read(session.id, digest) if known is None else self._current(*known))
+        return found is not None and self._now() < found.ends_at
 
     async def _first_read(self, id_: str, digest: bytes, client: str) -> Session | None:
         asked_at = self._unknown.get(digest)
@@ -214,11 +223,13 @@ class Sessions:
             self._unknown[digest] = self._clock()
         return session
 
-    async def _read_again(self, id_: str, digest: bytes, before: Session) -> Session | None:
+    async def _current(self, read_at: float, session: Session) -> Session | None:
+        if self._clock() - read_at < REFRESH_SECONDS:
+            return session
         try:
-            return await self._read(id_, digest)
+            return await self._read(session.id, _digest(session.id))
         except CassandraUnavailableError:
-            return before
+            return session
 
     async def _read(self, id_: str, digest: bytes) -> Session | None:
         began = self._clock()
@@ -356,7 +367,7 @@ class SessionAuthorization:
     """ASGI middleware that lets the scripts of pages read `/v1`: the session cookie becomes the header of its key.
 
     For reading only: a request that changes something needs the header itself, or the form of a page. A header that
-    the request brings is never replaced.
+    the request brings is never replaced. Routes whose answers go on for long ask `SESSION_EXISTS` meanwhile.
     """
 
     METHODS = frozenset({"GET", "HEAD"})
@@ -382,3 +393,4 @@ class SessionAuthorization:
         session = await self._sessions.of(session_cookie(HTTPConnection(scope)), client_of(scope))
         if session:
             scope["headers"] = [*scope["headers"], (b"authorization", session.authorization.encode())]
+            scope[SESSION_EXISTS] = partial(self._sessions.exists, session)

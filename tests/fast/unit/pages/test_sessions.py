@@ -308,6 +308,33 @@ def test_a_known_session_goes_on_while_nothing_can_be_read_and_no_other_begins(a
         asyncio.run(asking.app.state.sessions.end(session_of(asking, known.cookies[COOKIE])))
 
 
+def test_a_session_that_was_found_exists_until_it_is_ended_or_expires() -> None:
+    clock, now, store = [0.0], [BEGAN], WorldSessions()
+    one, two = (Sessions(store, lambda: clock[0], lambda: now[0]) for _ in range(2))
+    session, other = (asyncio.run(one.begin("a key")) for _ in range(2))
+    assert asyncio.run(two.exists(session))
+
+    asyncio.run(one.end(session))
+
+    assert not asyncio.run(one.exists(session))
+    clock[0] = REFRESH_SECONDS
+    assert not asyncio.run(two.exists(session))
+    assert asyncio.run(two.exists(other))
+    now[0] = other.ends_at
+    assert not asyncio.run(two.exists(other))
+
+
+def test_a_known_session_exists_while_nothing_can_be_read_and_nobody_knows_of_another() -> None:
+    clock, store = [0.0], WorldSessions()
+    one, two = (Sessions(store, lambda: clock[0], lambda: BEGAN) for _ in range(2))
+    session = asyncio.run(one.begin("a key"))
+    store.is_away, clock[0] = True, REFRESH_SECONDS
+
+    assert asyncio.run(one.exists(session))
+    with pytest.raises(CassandraUnavailableError):
+        asyncio.run(two.exists(session))
+
+
 def test_an_unknown_cookie_is_looked_up_once_a_minute_and_takes_no_place_of_a_session() -> None:
     clock, store = [0.0], Counting()
     known = Sessions(store, lambda: clock[0], lambda: BEGAN)

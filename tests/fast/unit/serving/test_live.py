@@ -1,6 +1,7 @@
 """Followers of a query get complete merged answers whenever they change."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from itertools import count
@@ -19,6 +20,8 @@ from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.limits import Limits
 from serving_layer.live import ANSWER, PROBLEM, Event, Live, while_allowed
+from serving_layer.pages import sessions
+from serving_layer.pages.sessions import COOKIE, Session, Sessions
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from serving_layer.store.snapshot import ReadVersion
@@ -311,6 +314,62 @@ def test_events_come_as_the_standard_has_them_and_end_with_the_key(
             if is_sold:
                 sell(world, 2, 5)
             assert [line async for line in lines if line.startswith("data")] == []
+
+    run(follow)
+
+
+async def sign_out(_: Asking, client: httpx.AsyncClient, session: Session) -> None:
+    origin = str(client.base_url).removesuffix("/")
+    headers = {"Origin": origin, "Cookie": f"{COOKIE}={session.id}"}
+    response = await client.post("/logout", headers=headers, data={"token": session.token})
+    assert response.status_code == 303
+
+
+async def end_elsewhere(asking: Asking, _: httpx.AsyncClient, session: Session) -> None:
+    other = Sessions(asking.sessions, time.monotonic, asking.world.now)
+    await other.end(session)
+
+
+async def expire(asking: Asking, _: httpx.AsyncClient, session: Session) -> None:
+    asking.app.state.sessions._now = lambda: session.ends_at  # noqa: SLF001 - eight hours later
+
+
+@pytest.mark.parametrize("end", [sign_out, end_elsewhere, expire])
+@pytest.mark.parametrize("is_sold", [True, False])
+def test_events_end_with_the_session_that_asked_for_them(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    end: Callable[[Asking, httpx.AsyncClient, Session], Awaitable[None]],
+    *,
+    is_sold: bool,
+) -> None:
+    monkeypatch.setattr(metrics, "CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(sessions, "REFRESH_SECONDS", 0.0)
+    asking = Asking(world)
+    key = asking.keys.make("*", "read")
+    question = {"from": "2026-11-21", "to": "2026-11-22", "grain": "total", "timezone": "UTC"}
+
+    async def follow() -> None:
+        session = await asking.app.state.sessions.begin(key)
+        other = await asking.app.state.sessions.begin(key)
+        of_session, of_other = ({"Cookie": f"{COOKIE}={each.id}"} for each in (session, other))
+        path = "/v1/live/net_sales"
+        async with (
+            served(asking) as client,
+            client.stream("GET", path, params=question, headers=of_session) as answer,
+            client.stream("GET", path, params=question, headers=of_other) as unconcerned,
+        ):
+            lines, other_lines = answer.aiter_lines(), unconcerned.aiter_lines()
+            for each in (lines, other_lines):
+                assert [(await anext(each)).partition(":")[0] for _ in range(5)][-1] == ""
+
+            await end(asking, client, session)
+            if is_sold:
+                sell(world, 2, 5)
+            assert [line async for line in lines if line.startswith("data")] == []
+            if end is not expire:
+                sell(world, 3, 7)
+                assert "data" in [(await anext(other_lines)).partition(":")[0] for _ in range(4)]
 
     run(follow)
 
