@@ -21,7 +21,7 @@ _Order = tuple[int, str, str]
 """Sorts receipts as `ReceiptPlace` does: the negated time of sale, till and number."""
 _MS = timedelta(milliseconds=1)
 _LAST_HOUR, _HOUR_MS, _HOURS = 23, 3_600_000, 24
-ROWS_AT_ONCE = 16
+ROWS_AT_ONCE = 32
 """Receipts, or blocks of them, that Cassandra and this process read at once: each may have a megabyte."""
 _SELECT_ROW = (
     "SELECT happened_at, vendor_fiscal_module, transaction_id, received_at, value "
