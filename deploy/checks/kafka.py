@@ -11,10 +11,10 @@ from deploy.local.rights import Rights, topic_operations
 from deploy.partitions import partitions_of
 from master_dataset.errors import BrokerAccessError, BrokerUnavailableError, CassandraUnavailableError, OperatorError
 from master_dataset.kafka.broker_versions import LIST_OFFSETS, OLDEST_RELEASE, BrokerVersions, broker_versions
-from master_dataset.kafka.client_settings import majority
+from master_dataset.kafka.client_settings import COMPRESSION, LARGEST_BATCH, majority
 from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.inspection import Broker, ClockOffset, Inspection, TopicFacts
-from master_dataset.kafka.topics import BROKERS_TIME, LARGEST_RECORD, TIMESTAMPS, Topics
+from master_dataset.kafka.topics import BROKERS_TIME, TIMESTAMPS, Topics
 from master_dataset.sources import registered_sources
 from master_dataset.tls import GUIDE
 from speed_layer.alerts.sender import TRANSACTION_MS
@@ -170,6 +170,7 @@ def _topic_faults(facts: TopicFacts, options: Options, rules: TopicRules) -> Ite
     topic = _Topic(facts, options, rules)
     yield from topic.partition_faults()
     yield from topic.retention_faults()
+    yield from topic.size_faults()
     yield from topic.durability_faults()
 
 
@@ -230,6 +231,16 @@ class _Topic:
             found = f"cleanup.policy={policy}: newer records of a store would replace older ones"
             yield fault("", found, "set cleanup.policy=delete on the topic")
 
+    def size_faults(self) -> Iterator[Finding]:
+        largest, codec = self.number("max.message.bytes"), self.options.get("compression.type")
+        if largest < LARGEST_BATCH:
+            yield fault("", f"max.message.bytes={largest}: less than {LARGEST_BATCH}", MIGRATE, blocks=False)
+        if largest > LARGEST_BATCH or codec != COMPRESSION:
+            found = (
+                f"max.message.bytes={largest}, compression.type={codec}: one record can take more memory than there is"
+            )
+            yield fault("", found, MIGRATE, blocks=False)
+
     def durability_faults(self) -> Iterator[Finding]:
         copies, enough = self.facts.replication, self.number("min.insync.replicas")
         if self.options.get("unclean.leader.election.enable") == "true":
@@ -238,9 +249,6 @@ class _Topic:
         if not majority(copies) <= enough <= copies:
             why = "no record can be written" if enough > copies else "an acknowledged record may have too few copies"
             yield fault("", f"min.insync.replicas={enough} of {copies} copies: {why}", MIGRATE)
-        if self.number("max.message.bytes") < LARGEST_RECORD:
-            found = f"max.message.bytes={self.number('max.message.bytes')}: less than {LARGEST_RECORD}"
-            yield fault("", found, MIGRATE, blocks=False)
         if copies < min(THREE, self.rules.brokers):
             found = f"{copies} copies on {self.rules.brokers} brokers: the loss of one stops it or loses records"
             yield fault("", found, "kafka-reassign-partitions.sh adds copies", blocks=False)

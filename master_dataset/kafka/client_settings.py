@@ -6,6 +6,8 @@ if TYPE_CHECKING:
     from master_dataset.kafka.connection import KafkaConnection
 
 
+LARGEST_BATCH = 1280 * 1024
+"""Compressed bytes that topics accept: room for the largest event, and for some that are larger, as dead letters."""
 COMPRESSION = "snappy"
 """How topics and our producers compress: no record is then more than 22 times as large as what the broker has received.
 
@@ -35,7 +37,7 @@ def producer_settings(kafka: "KafkaConnection", client: str, give_up_seconds: fl
         "linger.ms": 10,
         "queue.buffering.max.messages": 100_000,
         "queue.buffering.max.kbytes": 65_536,
-        "message.max.bytes": 4 * 1024 * 1024,
+        "message.max.bytes": LARGEST_BATCH,
         "log_level": 2,  # do not log each failed connection while a broker restarts
     }
 

@@ -13,14 +13,14 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from master_dataset.errors import LinesNotSentError
 from master_dataset.kafka.client_errors import ClientErrors
-from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.client_settings import LARGEST_BATCH, producer_settings
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.producer import Delivery, delivery_of
 from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import key_of
 from master_dataset.source import Source
 
-MAX_LINE_BYTES = 4 * 1024 * 1024 - 1024  # the broker accepts 4 MiB including the key and the envelope
+MAX_LINE_BYTES = LARGEST_BATCH - 1024  # the key and the envelope count too
 
 
 def read_lines(file: BinaryIO) -> Iterator[bytes]:

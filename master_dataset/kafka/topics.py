@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_errors import ClientErrors
-from master_dataset.kafka.client_settings import COMPRESSION, majority
+from master_dataset.kafka.client_settings import COMPRESSION, LARGEST_BATCH, majority
 from master_dataset.kafka.growth import Partitions
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ EARLIEST = -2
 """What Spark calls the first offset that a partition still has."""
 
 TIMESTAMPS, BROKERS_TIME = "message.timestamp.type", "LogAppendTime"
-LARGEST_RECORD = 4 * 1024 * 1024
-"""Bytes that topics accept, so that a value that is too large can become a dead letter."""
 _POLLED = 32
 """Records that Spark's client holds decompressed at a time, of Kafka's default of 500: each may have megabytes."""
 _HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
@@ -223,7 +221,7 @@ class TopicSettings:
             TIMESTAMPS: BROKERS_TIME,  # R1
             "retention.ms": str(self.retention_ms),
             "min.insync.replicas": str(majority(self.replication)),
-            "max.message.bytes": str(LARGEST_RECORD),
+            "max.message.bytes": str(LARGEST_BATCH),
             "compression.type": COMPRESSION,
         }
 

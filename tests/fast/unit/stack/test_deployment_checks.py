@@ -26,6 +26,7 @@ from deploy.settings import Settings
 from galatea.cli.doctor import doctor
 from master_dataset.errors import BrokerUnavailableError, RequestError, UnknownNameError
 from master_dataset.kafka.broker_versions import BrokerVersions, broker_versions, parse_versions
+from master_dataset.kafka.client_settings import COMPRESSION, LARGEST_BATCH
 from master_dataset.kafka.growth import Growth, Partitions
 from master_dataset.kafka.inspection import Broker, ClockOffset, TopicFacts
 from master_dataset.tls import Tls
@@ -40,7 +41,8 @@ OPTIONS: Mapping[str, str | None] = {
     "cleanup.policy": "delete",
     "unclean.leader.election.enable": "false",
     "min.insync.replicas": "2",
-    "max.message.bytes": str(4 * 1024 * 1024),
+    "max.message.bytes": str(LARGEST_BATCH),
+    "compression.type": COMPRESSION,
 }
 FACTS = TopicFacts(partitions=2, replication=3, leaderless=0, behind=0, options=OPTIONS)
 BROKER = Broker(1, "kafka-1", 9093)
@@ -79,7 +81,9 @@ def test_a_topic_that_follows_every_rule_is_good() -> None:
         ({"unclean_leader_election_enable": "true"}, "records can be lost", "election.enable=false", True),
         ({"min_insync_replicas": "1"}, "too few copies", "galatea migrate", True),
         ({"min_insync_replicas": "4"}, "no record can be written", "galatea migrate", True),
-        ({"max_message_bytes": "1048588"}, "max.message.bytes=1048588: less than 4194304", "galatea migrate", False),
+        ({"max_message_bytes": "1048588"}, "max.message.bytes=1048588: less than 1310720", "galatea migrate", False),
+        ({"max_message_bytes": "4194304"}, "one record can take more memory", "galatea migrate", False),
+        ({"compression_type": "producer"}, "one record can take more memory", "galatea migrate", False),
     ],
 )
 def test_an_option_that_breaks_a_rule_is_named(options: dict[str, Any], found: str, do: str, *, blocks: bool) -> None:
