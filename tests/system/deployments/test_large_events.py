@@ -57,7 +57,8 @@ def test_thousands_of_megabytes_are_archived_and_counted(stack: Stack) -> None:
     assert "speed.caught_up" in log
 
 
-def shown(stack: Stack) -> object:
+def shown(stack: Stack) -> float | None:
     """The sum of the store; None if nothing is known of it yet."""
     body = stack.get("/v1/metrics/net_sales", store=STORE, grain="total", **around_now())
-    return body["series"][0]["points"][0]["value"] if body["series"] else None
+    value: float | None = body["series"][0]["points"][0]["value"] if body["series"] else None
+    return value
