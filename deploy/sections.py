@@ -404,7 +404,7 @@ class SpeedSettings(SeveralProcesses):
     """Days after which speed rows expire."""
     partitions: int = Field(default=2, ge=1)
     """Tasks that share the stores of a micro-batch of more than 5,000 records, at most one per core."""
-    task_mb: int = Field(default=256, ge=1)
+    task_mb: int = Field(default=512, ge=1)
     """MB of parsed events that a task counts at once, which takes several times as much memory. After a micro-batch
     with more, a new generation reads smaller ones until it has caught up."""
     receipts_ttl_days: int = Field(default=35, ge=1, le=7300, validation_alias="receipts_ttl_days")

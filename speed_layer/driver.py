@@ -79,19 +79,19 @@ class SpeedDriver:
         horizons: Horizons,
         *,
         most_bytes: int,
-        has_executors: bool = False,
+        files: Path | None,
     ) -> None:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process.
 
-        `most_bytes`: of the parsed events that a task may hold. `has_executors`: workers may run on other hosts, or a
-        task twice at a time.
+        `most_bytes`: of the parsed events that a task may hold. `files`: a folder that workers and this process share,
+        for filters of identities; None: workers may run on other hosts, or a task twice at a time.
 
         Raises:
             DefinitionError: A view uses SQL that cannot be evaluated.
         """
         check(views)
-        self._connect, self._views, self._horizons, self._has_executors = connect, views, horizons, has_executors
-        self._most_bytes = most_bytes
+        self._connect, self._views, self._horizons = connect, views, horizons
+        self._most_bytes, self._files = most_bytes, files
         self._ages = (horizons.oldest, horizons.visits)
         self._visits: VisitTracker | None = None
         self._contributions = Contributions(views, *self._ages)
@@ -133,9 +133,9 @@ class SpeedDriver:
     def _fresh_filters(self, layout: SpeedLayout) -> FilterFiles | None:
         """In a new folder: workers of a former query may still use theirs. None: every identity is looked up."""
         self.remove_files()
-        if self._has_executors or not layout.is_by_store:
+        if self._files is None or not layout.is_by_store:
             return None
-        self._folder = TemporaryDirectory(prefix="galatea-identities-", ignore_cleanup_errors=True)
+        self._folder = TemporaryDirectory(dir=self._files, ignore_cleanup_errors=True)
         topics = tuple(source.topic for source in sources_of(self._views))
         return FilterFiles(Path(self._folder.name), self._tasks, topics, layout.buckets)
 

@@ -41,7 +41,7 @@ _COLUMNS = ("view_name", "store", "received_day", "generation", "epoch", "micro_
 MAX_CELLS = 1_000
 """Maximum number of cells per row, about 50 kB: Cassandra rejects writes of megabytes, and dimensions may be long."""
 _BLOCK = _COLUMNS.index("block")
-MOST_BYTES = 256 * 2**20
+MOST_BYTES = 512 * 2**20
 """Of the parsed events that a task holds; counting them takes several times as much."""
 ROWS_SORTED = 50_000
 """How many rows are put in order together, about 25 MB: contributions come view by view, partitions store by store."""

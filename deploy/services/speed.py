@@ -1,11 +1,13 @@
 """A process of the speed layer: `python -m deploy.services.speed [NAME]`. NAME: `speed`, `speed-2` and so on."""
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -100,7 +102,7 @@ def run(process: Process, settings: Settings) -> None:
         registered_views(),
         horizons,
         most_bytes=settings.speed.task_mb * 2**20,
-        has_executors=on_cluster(settings),
+        files=None if on_cluster(settings) else _identities(settings, process.name),
     )
     process.at_end(driver.remove_files)
 
@@ -132,6 +134,14 @@ def run(process: Process, settings: Settings) -> None:
         return query
 
     _stream(driver, reading, start, check)
+
+
+def _identities(settings: Settings, name: str) -> Path:
+    """The folder for filters of identities, without what a killed process of that name has left."""
+    folder = settings.home / "spark" / f"{name}-identities"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _stream(
