@@ -239,7 +239,7 @@ class GenerationReplacedError(OperatorError):
 
 
 class MicroBatchTooLargeError(OperatorError):
-    """The events of a micro-batch need more memory than a task of the speed layer may take; nothing is counted."""
+    """The events of a micro-batch need more memory than the speed layer may take; none of them is counted."""
 
 
 class CheckpointInUseError(OperatorError):

@@ -6,6 +6,7 @@
 The end offsets come from Spark's own offset log, which Spark writes before a micro-batch runs and replays it from.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -32,7 +33,7 @@ from speed_layer.micro_batch import Horizons, MicroBatch, Rehearsal, SpeedRows
 from speed_layer.new_identities import FilterFiles
 from speed_layer.parser import sources_of
 from speed_layer.store_progress import StoreProgress
-from speed_layer.stream import ALONE, Feed, counted, input_stream, tasks_of
+from speed_layer.stream import ALONE, Feed, Shares, counted, input_stream, tasks_of
 from speed_layer.visits import VisitTracker
 from views.arrow.contributions import check
 from views.control.generation import Generation, Generations, Offsets, Reached
@@ -47,6 +48,12 @@ if TYPE_CHECKING:
     from speed_layer.parser import Parser
 
 log = structlog.get_logger()
+
+
+_TOO_LARGE = re.compile(
+    rf"^{re.escape(f'{MicroBatchTooLargeError.__module__}.{MicroBatchTooLargeError.__name__}')}:", re.MULTILINE
+)
+"""In the text of an error of a worker, which is all that Spark passes on: the line that names the error."""
 
 
 class MicroBatchSizes:
@@ -109,6 +116,8 @@ class SpeedDriver:
         """The error that ended the query, if it is of one of these types."""
         self.size = 0
         """Records of the micro-batch that was counted last, or refused; more of the first one of a generation."""
+        self.ends: Offsets = {}
+        """Where the micro-batch ends that needed too much memory."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation, after a former one of this process has ended."""
@@ -156,7 +165,7 @@ class SpeedDriver:
                 .writeStream.queryName("rehearsal")
                 .option("checkpointLocation", spark_uri(checkpoint))
                 .trigger(availableNow=True)
-                .foreachBatch(lambda batch, _: counted(batch, parser, count, 1, BY_VIEW))
+                .foreachBatch(lambda batch, _: counted(batch, parser, count, Shares(1, BY_VIEW, self._most_bytes)))
                 .start()
             )
             query.awaitTermination()
@@ -185,18 +194,17 @@ class SpeedDriver:
             self.refusal = refusal
             raise
         failpoint(Failpoint.SPEED_CLAIMED)
-        count = MicroBatch(
-            self._connect, self._contributions, self._horizons, generation, number, self._filters, self._most_bytes
-        )
+        count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number, self._filters)
         assert self._parser is not None  # noqa: S101 - for the type checker
         self.size = self._sizes.of(checkpoint, number, ends)
         tasks = self._tasks if self.size > ALONE else 1
         try:
-            output = counted(batch, self._parser, count, tasks, generation.layout)
+            output = counted(batch, self._parser, count, Shares(tasks, generation.layout, self._most_bytes))
         except PythonException as error:
-            if MicroBatchTooLargeError.__name__ in str(error):  # Spark passes on its text
-                message = f"a task of micro-batch {number} needs more than {self._most_bytes >> 20:,} MB of memory"
+            if _TOO_LARGE.search(str(error)):
+                message = f"micro-batch {number} needs more than {self._most_bytes >> 20:,} MB of memory"
                 self.refusal = MicroBatchTooLargeError(message, do="set GALATEA_SPEED_TASK_MB to more")
+                self.refusal.__cause__, self.ends = error, ends
             raise
         if self._filters is not None:
             self._filters.remove_old()

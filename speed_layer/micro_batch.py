@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from master_dataset.cassandra_tables import LATE_EVENTS, AlarmTable
-from master_dataset.errors import MicroBatchTooLargeError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
@@ -41,8 +40,6 @@ _COLUMNS = ("view_name", "store", "received_day", "generation", "epoch", "micro_
 MAX_CELLS = 1_000
 """Maximum number of cells per row, about 50 kB: Cassandra rejects writes of megabytes, and dimensions may be long."""
 _BLOCK = _COLUMNS.index("block")
-MOST_BYTES = 512 * 2**20
-"""Of the parsed events that a task holds; counting them takes several times as much."""
 ROWS_SORTED = 50_000
 """How many rows are put in order together, about 25 MB: contributions come view by view, partitions store by store."""
 _MICROSECOND = timedelta(microseconds=1)
@@ -117,15 +114,10 @@ class MicroBatch:
     generation: Generation
     number: int
     filters: FilterFiles | None = None
-    most_bytes: int = MOST_BYTES
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write what the events add. The output comes last: when the driver has it, every row is written.
-
-        Raises:
-            MicroBatchTooLargeError: The events need more than `most_bytes`; this task has written nothing.
-        """
-        parts = self._held(batches)
+        """Write what the events add. The output comes last: when the driver has it, every row is written."""
+        parts = list(batches)
         if not parts:
             return
         input_rows = pa.Table.from_batches(parts)
@@ -135,16 +127,6 @@ class MicroBatch:
             for view in [view for view in self.contributions.views if view.counts_visits][:1]:  # for all of them
                 yield from sighting_rows(self.contributions.sightings(events, view), view.name)
         yield from position_rows(input_rows)
-
-    def _held(self, batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        parts, size = [], 0
-        for batch in batches:
-            parts.append(batch)
-            size += batch.nbytes
-            if size > self.most_bytes:
-                message = f"the events of a micro-batch need more than {self.most_bytes >> 20:,} MB of memory"
-                raise MicroBatchTooLargeError(message, do="nothing: they are read again in smaller micro-batches")
-        return parts
 
     def _count(self, events: pa.Table) -> None:
         session, own, horizons = self.connect(), self.generation, self.horizons

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from master_dataset.errors import MicroBatchTooLargeError
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.topics import Intake, record_span, record_stream
@@ -46,6 +47,8 @@ _PACKED = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
 """Parsed rows for a task: its number, and the rows as a stream of Arrow IPC."""
 PACKED_BYTES = 4 * 2**20
 """Of a value, on average: Java holds some of them at a time."""
+LEAST_PARSED_BYTES = 64 * 2**20
+"""Of parsed events that a task may pass on, however many there are."""
 Span = tuple[Mapping[int, int], Mapping[int, int]]
 """Partition to its first offset, and to the offset after the last."""
 
@@ -89,7 +92,22 @@ def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed) -> Data
     return record_stream(spark, topics, intake)
 
 
-def counted(records: DataFrame, parser: Parser, count: Count, tasks: int, layout: SpeedLayout) -> pa.Table:
+@dataclass(frozen=True)
+class Shares:
+    """How a micro-batch is shared. No answer depends on it.
+
+    Attributes:
+        tasks: How many count it.
+        layout: Says which stores one task counts.
+        most_bytes: Of the parsed events that a task may hold.
+    """
+
+    tasks: int
+    layout: SpeedLayout
+    most_bytes: int
+
+
+def counted(records: DataFrame, parser: Parser, count: Count, shares: Shares) -> pa.Table:
     """Parse and count the records of a micro-batch in Spark's workers, all of a store in one task. Returns `OUTPUT`.
 
     One task does both at once: a record goes to Python once, and nothing but `OUTPUT` comes back.
@@ -98,17 +116,34 @@ def counted(records: DataFrame, parser: Parser, count: Count, tasks: int, layout
         records: The micro-batch.
         parser: Parses them.
         count: Counts them.
-        tasks: How many share it. No answer depends on it.
-        layout: Says which stores one task counts.
+        shares: How they are shared.
+
+    Raises:
+        PythonException: Of MicroBatchTooLargeError, if a task would have to hold too many bytes. Nothing is counted
+            then: with several tasks, all records are parsed before any of them counts.
     """
-    output = from_arrow_schema(OUTPUT)
+    output, tasks, most = from_arrow_schema(OUTPUT), shares.tasks, shares.most_bytes
     if tasks == 1:
-        return records.coalesce(1).mapInArrow(lambda batches: released(count(parser(batches))), output).toArrow()
-    task_of = partial(layout.task, tasks=tasks)
+        whole = records.coalesce(1)
+        return whole.mapInArrow(lambda batches: released(count(bounded(parser(batches), most))), output).toArrow()
+    task_of = partial(shares.layout.task, tasks=tasks)
     packs = from_arrow_schema(_PACKED)
-    parsed = records.mapInArrow(lambda batches: released(packed(parser(batches), task_of)), packs)
+    # One task may count what all of them parse. On clusters of many cores, stores hardly ever share a task.
+    each = max(most // records.sparkSession.sparkContext.defaultParallelism, LEAST_PARSED_BYTES)
+    parsed = records.mapInArrow(lambda batches: released(packed(bounded(parser(batches), each), task_of)), packs)
     shared = parsed.repartitionById(tasks, "task")
     return shared.mapInArrow(lambda batches: released(count(unpacked(batches))), output).toArrow()
+
+
+def bounded(parsed: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """The same rows. MicroBatchTooLargeError if they have more than so many bytes together."""
+    size = 0
+    for rows in parsed:
+        size += rows.nbytes
+        if size > most:
+            message = f"the events of a micro-batch need more than {most >> 20:,} MB of memory"
+            raise MicroBatchTooLargeError(message, do="nothing: they are read again in smaller micro-batches")
+        yield rows
 
 
 def packed(parsed: Iterable[pa.RecordBatch], task_of: Callable[[str], int]) -> Iterator[pa.RecordBatch]:

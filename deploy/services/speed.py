@@ -126,14 +126,17 @@ def run(process: Process, settings: Settings) -> None:
         opened = growths.read(partitions.original, topic_ids)
         refuse_opened(opened.readable(reading.positions(), names), reading.feed.readable)
 
-    def start() -> StreamingQuery:
+    def confirm() -> None:
         if not work.confirm(_STREAM):
             raise ProcessReplacedError(_TAKEN_OVER, do=_STAND_BY)
+
+    def start() -> StreamingQuery:
+        confirm()
         query = reading.start(spark, driver)
         process.ready()
         return query
 
-    _stream(driver, reading, start, check)
+    _stream(driver, reading, start, check, confirm)
 
 
 def _identities(settings: Settings, name: str) -> Path:
@@ -145,17 +148,31 @@ def _identities(settings: Settings, name: str) -> Path:
 
 
 def _stream(
-    driver: SpeedDriver, reading: "_Reading", start: Callable[[], StreamingQuery], check: Callable[[], None]
+    driver: SpeedDriver,
+    reading: "_Reading",
+    start: Callable[[], StreamingQuery],
+    check: Callable[[], None],
+    confirm: Callable[[], None],
 ) -> None:
-    """Run queries until one ends for a reason that this process cannot deal with, and raise it."""
+    """Run queries until one ends for a reason that this process cannot deal with, and raise it.
+
+    Args:
+        driver: What the queries are of.
+        reading: The generation, and how it is read.
+        start: Starts a query.
+        check: Is called every second, and raises if this process has to start again.
+        confirm: Raises if another process has taken over.
+    """
     ended_by_others = 0
     while True:
         query = start()
-        if _watch(query, check, reading.caught_up_below):
+        if _watch(query, check, reading.has_passed):
             reading.resume_full_size()
             continue
-        if isinstance(driver.refusal, MicroBatchTooLargeError) and reading.begin_smaller(driver.size):
-            continue
+        if isinstance(driver.refusal, MicroBatchTooLargeError):
+            confirm()  # before a generation begins
+            if reading.begin_smaller(driver.size, driver.ends):
+                continue
         ended_by_others = 1 if query.lastProgress else ended_by_others + 1
         if not isinstance(driver.refusal, CheckpointOutOfStepError) or ended_by_others > _MOST_ENDED:
             break
@@ -185,19 +202,23 @@ class _Reading:
             self.generation = newest
         else:
             self.generation = self._new_generation()
+        self._small_until: Offsets = {}
         self.feed = self._feed(self._full_size)
 
     @property
     def _full_size(self) -> int:
         return self._settings.layers.records_per_batch
 
-    @property
-    def caught_up_below(self) -> int:
-        """Records of a micro-batch after which there is no backlog, if micro-batches are smaller than usual; else 0.
-
-        A micro-batch of a backlog has fewer than its maximum, because the markers of transactions count as records.
-        """
-        return self.feed.per_batch // 4 if self.feed.per_batch < self._full_size else 0
+    def has_passed(self) -> bool:
+        """Whether micro-batches are smaller than usual, and what was too large for one has been counted."""
+        if not self._small_until:
+            return False
+        reached = self.positions()
+        return all(
+            reached.get(topic, {}).get(number, 0) >= end
+            for topic, own in self._small_until.items()
+            for number, end in own.items()
+        )
 
     def positions(self) -> Offsets:
         """How far the generation has written."""
@@ -214,37 +235,47 @@ class _Reading:
         checkpoint = adopt(own, furthest(own, self._generations.claims.claimed(self.generation.number)))
         return driver.start(spark, self.generation, self.feed, checkpoint)
 
-    def begin_smaller(self, size: int) -> bool:
-        """Begin another generation, which reads fewer records at once.
+    def begin_smaller(self, size: int, ends: Offsets) -> bool:
+        """Begin another generation, which reads fewer records at once until it has passed a micro-batch.
 
         A micro-batch that needs too much memory cannot be divided: where it ends is in the checkpoint, and claimed.
 
         Args:
             size: Records of the micro-batch that needs too much memory.
+            ends: Where it ends.
 
         Returns:
             False, and nothing changes, if fewer are hardly possible.
         """
-        if self.feed.per_batch <= _FEWEST:
+        size = min(size, self.feed.per_batch)
+        if size <= _FEWEST:
             return False
-        records = max(min(size, self.feed.per_batch) // _FEWER, _FEWEST)
+        records = max(size // _FEWER, _FEWEST)
         log.warning("speed.micro_batch_too_large", records=records, do="nothing: smaller ones follow")
-        self.generation = self._new_generation()
+        is_served = self._generations.pointer().generation == self.generation.number
+        # A rollback may be waiting for one that begins as early; one that is served has long passed its beginning.
+        self.generation = self._new_generation(None if is_served else self.generation.emit_from)
+        self._small_until = {
+            topic: {number: max(end, self._small_until.get(topic, {}).get(number, 0)) for number, end in own.items()}
+            for topic, own in ends.items()
+        }
         self.feed = self._feed(records)
         return True
 
     def resume_full_size(self) -> None:
         """Read as many records at once as usual."""
+        self._small_until = {}
         self.feed = replace(self.feed, per_batch=self._full_size)
-        log.info("speed.caught_up", records=self._full_size)
+        log.info("speed.micro_batches_as_usual", records=self._full_size)
 
-    def _new_generation(self) -> Generation:
+    def _new_generation(self, emit_from: datetime | None = None) -> Generation:
+        """`emit_from`: as of `begin`."""
         topics = Topics(self._settings.kafka.connection)
         ends = {topic: self._partitions.opened(topics.end_offsets(topic)) for topic in self._topic_ids}
         is_first = not self._generations.greatest()
         layout = layout_to_begin(session_of(self._settings.cassandra.address), is_first=is_first)
         now, definitions = datetime.now(UTC), self._settings.definitions
-        return begin(self._generations, ends, definitions, now, self._topic_ids, layout=layout)
+        return begin(self._generations, ends, definitions, now, self._topic_ids, layout=layout, emit_from=emit_from)
 
     def _feed(self, records: int) -> Feed:
         """`records`: of a micro-batch, at most."""
@@ -269,13 +300,13 @@ class _Reading:
         )
 
 
-def _watch(query: StreamingQuery, check: Callable[[], None], caught_up_below: int) -> bool:
+def _watch(query: StreamingQuery, check: Callable[[], None], has_passed: Callable[[], bool]) -> bool:
     """Log each micro-batch, and check every second, until the query has ended.
 
     Args:
         query: The query.
         check: Raises if this process has to start again.
-        caught_up_below: Stop the query after a micro-batch of fewer records; 0: never.
+        has_passed: Whether to stop the query.
 
     Returns:
         Whether it was stopped.
@@ -286,10 +317,10 @@ def _watch(query: StreamingQuery, check: Callable[[], None], caught_up_below: in
         if progress is not None and progress.batchId != logged:
             logged = progress.batchId
             log.info("speed.batch", batch=logged, rows=progress.numInputRows, **progress.durationMs)
-            if progress.numInputRows < caught_up_below:
-                query.stop()
-                return True
         check()
+        if has_passed():
+            query.stop()
+            return True
         time.sleep(1)
     return False
 
@@ -372,6 +403,7 @@ def begin(  # noqa: PLR0913 - all that a generation is
     topic_ids: Mapping[str, str],
     *,
     layout: SpeedLayout = BY_VIEW,
+    emit_from: datetime | None = None,
 ) -> Generation:
     """Record a new generation, which writes rows from the published cut on, or from an older one that a rollback needs.
 
@@ -382,9 +414,11 @@ def begin(  # noqa: PLR0913 - all that a generation is
         now: The time, UTC.
         topic_ids: The ids of the topics.
         layout: Where its rows will lie.
+        emit_from: From where it writes rows at the latest; None: the published cut.
     """
     pointer = generations.pointer()
-    emit_from = min(pointer.cut, generations.claims.wanted_from(generations.greatest()) or pointer.cut)
+    wanted = generations.claims.wanted_from(generations.greatest())
+    emit_from = min(each for each in (pointer.cut, wanted, emit_from) if each is not None)
     # Never reuse a number, even if Cassandra was lost: a checkpoint of that number may still exist.
     number = max(generations.greatest() + 1, pointer.generation + 1, int(now.timestamp()))
     generation = Generation(number, emit_from, current, ends, topic_ids, layout)

@@ -7,19 +7,20 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from http import HTTPStatus
 
 import pytest
 
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, started
 
 TOPIC, STORE = "pos_transactions", "large"
-RECEIPTS, MANY, LINES = 700, 30, 18_000
+RECEIPTS, MANY, LINES = 700, 120, 18_000
 """Receipts, more than fit into the heaps of the archive and the speed layer; how many have many lines; and these."""
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with started(*settings_of(tmp_path_factory.mktemp("large") / "home", GALATEA_SPEED_TASK_MB="8")) as found:
+    with started(*settings_of(tmp_path_factory.mktemp("large") / "home", GALATEA_SPEED_TASK_MB="128")) as found:
         yield found
 
 
@@ -37,7 +38,7 @@ def large(number: int) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def test_thousands_of_megabytes_are_archived_and_counted(stack: Stack) -> None:
+def test_hundreds_of_megabytes_are_archived_and_counted(stack: Stack) -> None:
     stack.ingest(TOPIC, map(large, range(RECEIPTS)))
     stack.run("speed", "restart")  # reads them as a backlog
     many = len(range(0, RECEIPTS, RECEIPTS // MANY))
@@ -54,11 +55,16 @@ def test_thousands_of_megabytes_are_archived_and_counted(stack: Stack) -> None:
 
     log = (stack.settings.home / "logs" / "speed.log").read_text()
     assert "speed.micro_batch_too_large" in log
-    assert "speed.caught_up" in log
+    assert "speed.micro_batches_as_usual" in log
 
 
 def shown(stack: Stack) -> float | None:
     """The sum of the store; None if nothing is known of it yet."""
-    body = stack.get("/v1/metrics/net_sales", store=STORE, grain="total", **around_now())
-    value: float | None = body["series"][0]["points"][0]["value"] if body["series"] else None
+    question = {"store": STORE, "grain": "total", **around_now()}
+    answer = stack.request("GET", "/v1/metrics/net_sales", params=question)
+    if answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE:  # no generation has read everything yet
+        return None
+    assert answer.status_code == HTTPStatus.OK, answer.text
+    series = answer.json()["series"]
+    value: float | None = series[0]["points"][0]["value"] if series else None
     return value
