@@ -260,4 +260,5 @@ def _java(folder: Path, settings: "Settings", heap: str) -> list[str]:
     jars = ":".join(map(str, jar_paths(kafka_part(folder.parent), settings)))
     logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.xml'}"
     java = [str(find_java().executable), heap, "-XX:+UseSerialGC", ONE_COMPILER, "-Djava.awt.headless=true"]
+    java.append("-XX:+ExitOnOutOfMemoryError")  # a broker that has lost a thread, such as its log cleaner, would go on
     return [*java, logging, "-cp", jars]
