@@ -7,6 +7,8 @@ A rebuild that is small ends before Spark has started. The rules are the same, a
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -40,8 +42,6 @@ WHOSE_SEEN = frozenset({*WHOSE, "is_inside"})
 """The columns of a sighting that visits are made of, beside its place and times."""
 MOST_BYTES = 2**30
 """Of columns of events in memory. A quarter of a million usual receipts have a third of it."""
-CONFLICTS_AT_ONCE = 200
-"""Conflicts whose bytes are read together: each may have a megabyte."""
 ROWS_AT_ONCE = 50_000
 """Rows of a batch that a writer is given."""
 _DAY_SECONDS = 86_400
@@ -67,7 +67,7 @@ def archived_table(
     """Rows of these days: `KEYS`, and these columns of `event_schema`; null in those that their version lacks.
 
     Raises:
-        TooManyBytesError: They need more memory than this process may take, although they are few.
+        TooManyBytesError: They need more memory than this process may take, although they are few. Never of one row.
         MasterFileLostError: A file of them is missing, has another size than the log says, or cannot be read.
     """
     table, wanted = open_table(master.path, master.version), {*KEYS, *columns}
@@ -91,10 +91,10 @@ def archived_table(
 
 
 def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    size = 0
+    rows = size = 0
     for batch in batches:
-        size += batch.nbytes
-        if size > MOST_BYTES:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if size > MOST_BYTES and rows > 1:
             raise TooManyBytesError
         yield batch
 
@@ -180,16 +180,26 @@ def repeats_counted(repeats: pa.Table) -> Repeats:
 
 
 def keep_conflicts_of(tables: MasterTables, source: "Source[Any]", master: "Master", repeats: pa.Table) -> None:
-    """Keep the conflicts among these repeats that are not kept yet."""
+    """Keep the conflicts among these repeats that are not kept yet.
+
+    Each may have a megabyte. Those that are not read together are read in halves, with a commit for each.
+    """
     conflicts = repeats.filter(repeats["is_conflict"])
-    for start in range(0, conflicts.num_rows, CONFLICTS_AT_ONCE):
-        _keep(tables, source, master, conflicts.slice(start, CONFLICTS_AT_ONCE))
+    waiting = [conflicts] if conflicts.num_rows else []
+    while waiting:
+        part = waiting.pop()
+        try:
+            _keep(tables, source, master, part)
+        except TooManyBytesError:
+            half = part.num_rows // 2
+            if not half:
+                raise
+            waiting += [part.slice(half), part.slice(0, half)]
 
 
 def _keep(tables: MasterTables, source: "Source[Any]", master: "Master", conflicts: pa.Table) -> None:
     places = set(zip(*(conflicts[name].to_pylist() for name in PLACE), strict=True))
-    near = pc.field("offset").isin(conflicts["offset"].unique())
-    whole = archived_table(source, master, set(conflicts["day"].to_pylist()), ("key", "value"), near)
+    whole = archived_table(source, master, set(conflicts["day"].to_pylist()), ("key", "value"), _at(conflicts))
     kept = _positions(tables.position_table(CONFLICTS, source.topic))
     chosen: dict[tuple[Any, ...], int] = {}
     keys = zip(*(whole[name].to_pylist() for name in (*PLACE, "topic")), strict=True)
@@ -206,6 +216,16 @@ def _keep(tables: MasterTables, source: "Source[Any]", master: "Master", conflic
     ]
     if rows.num_rows:
         tables.append_conflict_rows(source, pa.Table.from_arrays(columns, schema=dead_letter_schema(source)))
+
+
+def _at(conflicts: pa.Table) -> pc.Expression:
+    """Rows of the same partition and offset."""
+    found = conflicts.group_by("partition", use_threads=False).aggregate([("offset", "list")])
+    of_each = (
+        (pc.field("partition") == each["partition"]) & pc.field("offset").isin(each["offset_list"])
+        for each in found.to_pylist()
+    )
+    return reduce(or_, of_each)
 
 
 def _positions(kept: pa.Table) -> set[tuple[Any, ...]]:
