@@ -6,6 +6,7 @@ evaluates them: see `cell_rows`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
@@ -32,7 +33,7 @@ from views.core.view import View, dimension_sql, values_sql, window_sql
 
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more. Bounds a worker's memory."""
-_BYTES_PER_BATCH, _MANY_BYTES, _UNLIMITED = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**26), str(2**31 - 1)
+_BYTES_PER_BATCH, _UNLIMITED = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1)
 """Bytes that go to a worker at once. Spark measures a limited batch anew after each row, which is slow."""
 _OWN = ["store", "day"]
 _BLOCK = "number"
@@ -69,17 +70,28 @@ def cells_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: 
     """Apply `use` to the rows of `cell_rows`, evaluated by Arrow in the worker that uses them.
 
     A worker gets an event once, and not once for each of its elements. Views whose events add to several windows are
-    exploded before they are shuffled, so Spark evaluates them.
+    exploded before they are shuffled, so Spark evaluates them. Run it within `batches_for`.
     """
-    # Only lists can be as large as an event of a megabyte. Spark reads the limit when it runs.
-    is_wide = not view.is_spread and any(
-        isinstance(events.schema[each].dataType, ArrayType) for each in view.columns_read
-    )
-    events.sparkSession.conf.set(_BYTES_PER_BATCH, _MANY_BYTES if is_wide else _UNLIMITED)
     if view.is_spread:
         return cell_rows(view, events, extent).mapInArrow(lambda rows: released(use(rows)), from_arrow_schema(schema))
     rows = _together(view, events, extent).select("_day", *sorted({"store", *view.columns_read}))
     return rows.mapInArrow(lambda batches: released(use(_contributed(view, batches))), from_arrow_schema(schema))
+
+
+@contextmanager
+def batches_for(view: View, events: DataFrame) -> Iterator[None]:
+    """Spark, which reads the limit when it runs, does not limit the bytes of a batch of narrow rows until the end."""
+    # Only lists can be as large as an event of a megabyte.
+    if not view.is_spread and any(isinstance(events.schema[each].dataType, ArrayType) for each in view.columns_read):
+        yield
+        return
+    conf = events.sparkSession.conf
+    before = str(conf.get(_BYTES_PER_BATCH))
+    conf.set(_BYTES_PER_BATCH, _UNLIMITED)
+    try:
+        yield
+    finally:
+        conf.set(_BYTES_PER_BATCH, before)
 
 
 def _contributed(view: View, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

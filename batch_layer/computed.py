@@ -24,7 +24,7 @@ from batch_layer.arrow_events import (
     keep_conflicts_of,
     repeats_counted,
 )
-from batch_layer.blocks import Extent, cells_used
+from batch_layer.blocks import Extent, batches_for, cells_used
 from batch_layer.deliveries import Repeats, count_repeats, deliveries, keep_conflicts
 from batch_layer.run import Apply, RunWriter, run_schema
 from batch_layer.visits import CountedRows
@@ -166,7 +166,8 @@ class SparkPortion:
         def apply(writer: RunWriter) -> Iterable[pa.RecordBatch]:
             counted = self._counted.of(view, days)
             written = cells_used(view, counted, Extent(self._of.cut, days), writer, run_schema(view))
-            batches: list[pa.RecordBatch] = written.toArrow().to_batches()
+            with batches_for(view, counted):
+                batches: list[pa.RecordBatch] = written.toArrow().to_batches()
             return batches
 
         return apply

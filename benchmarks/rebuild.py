@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import orjson
 
-from batch_layer.blocks import Blocks, Extent, cells_used, made_schema
+from batch_layer.blocks import Blocks, Extent, batches_for, cells_used, made_schema
 from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.processor import Meter
@@ -77,7 +77,8 @@ def _by_spark(table: "DataFrame") -> None:
     found = deliveries(table)
     found.repeats.count()
     for view in map(view_named, VIEWS):
-        _blocks(view, found.first).write.format("noop").mode("overwrite").save()
+        with batches_for(view, found.first):
+            _blocks(view, found.first).write.format("noop").mode("overwrite").save()
     found.release()
 
 

@@ -65,8 +65,8 @@ def test_blocks_of_several_stores_are_the_same_however_spark_cuts_their_events(s
     events = events.set_column(events.schema.get_field_index("store"), "store", stores)
     view = view_named("sales_by_sku")
     here = pa.Table.from_batches(Blocks.of(view)(cell_batches(view, events, CUT, DAYS)))
-    records = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    usual = spark.conf.get(records)
+    records, size = (f"spark.sql.execution.arrow.{each}" for each in ("maxRecordsPerBatch", "maxBytesPerBatch"))
+    usual, most_bytes = spark.conf.get(records), spark.conf.get(size)
     assert usual is not None
 
     try:
@@ -78,6 +78,7 @@ def test_blocks_of_several_stores_are_the_same_however_spark_cuts_their_events(s
 
     assert counted(made) == counted(here)
     assert len(here["store"].unique()) == 7
+    assert spark.conf.get(size) == most_bytes  # other rows of the session may be large
 
 
 def test_first_deliveries_and_repeats_are_those_of_spark(spark: SparkSession) -> None:

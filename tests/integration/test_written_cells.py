@@ -13,7 +13,7 @@ import pytest
 from cassandra.cluster import Session
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from batch_layer.blocks import Extent, cells_used
+from batch_layer.blocks import Extent, batches_for, cells_used
 from batch_layer.deliveries import deliveries
 from batch_layer.run import Apply, Run, RunWriter, run_schema
 from batch_layer.visits import CountedRows
@@ -44,8 +44,10 @@ def applied(view: View, counted: CountedRows) -> Apply:
     """A writer applied in Spark's workers."""
 
     def apply(writer: RunWriter) -> Iterable[pa.RecordBatch]:
-        written = cells_used(view, counted.of(view, DAYS), Extent(CUT, DAYS), writer, run_schema(view))
-        batches: list[pa.RecordBatch] = written.toArrow().to_batches()
+        rows = counted.of(view, DAYS)
+        written = cells_used(view, rows, Extent(CUT, DAYS), writer, run_schema(view))
+        with batches_for(view, rows):
+            batches: list[pa.RecordBatch] = written.toArrow().to_batches()
         return batches
 
     return apply
