@@ -4,12 +4,12 @@ A rebuild that is small ends before Spark has started. The rules are the same, a
 `tests/integration/test_small_rebuilds.py` compares both.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -47,9 +47,21 @@ ROWS_AT_ONCE = 50_000
 _DAY_SECONDS = 86_400
 _NO_FLAGS = {"is_conflict": pa.array([], pa.bool_()), "is_miskeyed": pa.array([], pa.bool_())}
 
+Read = TypeVar("Read")
+
 
 class TooManyBytesError(Exception):
     """Events are few, but large: Spark has to read them."""
+
+
+def unless_too_large(read: Callable[[], Read]) -> Read | None:
+    """What `read` returns; None where it raises TooManyBytesError, and then Spark has the memory that was needed."""
+    try:
+        return read()
+    except TooManyBytesError:
+        pass  # what was read is held until here
+    pa.default_memory_pool().release_unused()
+    return None
 
 
 def columns_of(views: Iterable[View]) -> frozenset[str]:

@@ -16,13 +16,13 @@ import structlog
 from batch_layer.archived import archived
 from batch_layer.arrow_events import (
     CountedTables,
-    TooManyBytesError,
     archived_table,
     cell_batches,
     columns_of,
     delivered,
     keep_conflicts_of,
     repeats_counted,
+    unless_too_large,
 )
 from batch_layer.blocks import Extent, batches_for, cells_used
 from batch_layer.deliveries import Repeats, count_repeats, deliveries, keep_conflicts
@@ -193,10 +193,7 @@ def computed_portion(of: PortionEvents, spark: "Callable[[], SparkSession]", few
         few: As `are_few`.
     """
     if are_few(of.master, of.days_read, few):
-        try:
-            return ArrowPortion(of)
-        except TooManyBytesError:
-            log.info(
-                "rebuild.large_events", source=of.source.topic, days=len(of.days_read), do="nothing: Spark reads them"
-            )
+        if (found := unless_too_large(lambda: ArrowPortion(of))) is not None:
+            return found
+        log.info("rebuild.large_events", source=of.source.topic, days=len(of.days_read), do="nothing: Spark reads them")
     return SparkPortion(of, spark())

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import structlog
 
-from batch_layer.arrow_events import TooManyBytesError
+from batch_layer.arrow_events import unless_too_large
 from batch_layer.blocks import StoreDay
 from batch_layer.computed import are_few
 from batch_layer.ledger.change import BlockDifferences, Change, differing, digests, units
@@ -151,10 +151,9 @@ class Ledger:
 
     def _read(self, of: Explained) -> ExplainingEvents:
         if are_few(of.master, of.days, self.few_events):
-            try:
-                return ExplainingTables(of)
-            except TooManyBytesError:
-                log.info("ledger.large_events", source=of.source.topic, do="nothing: Spark reads them")
+            if (found := unless_too_large(lambda: ExplainingTables(of))) is not None:
+                return found
+            log.info("ledger.large_events", source=of.source.topic, do="nothing: Spark reads them")
         return ExplainingFrames(of, self.spark())
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -65,6 +66,20 @@ def test_a_portion_of_few_large_events_is_read_by_spark(master: Master, monkeypa
         archived_table(POS_TRANSACTIONS, master, [DAY], SALES.columns_read)
 
     assert cast("Any", computed_portion(of, lambda: spark, FEW)) == (of, spark)
+
+
+def test_what_was_read_goes_back_to_the_system_before_spark_starts(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    pool = SimpleNamespace(release_unused=lambda: done.append("released"))
+    monkeypatch.setattr(arrow_events, "MOST_BYTES", 100)
+    monkeypatch.setattr(computed, "SparkPortion", lambda _of, _spark: None)
+    monkeypatch.setattr(pa, "default_memory_pool", lambda: pool)
+
+    computed_portion(portion(master), lambda: cast("SparkSession", done.append("Spark")), FEW)
+
+    assert done == ["released", "Spark"]
 
 
 CONFLICTING = range(1, 6)
