@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, localcontext
+from sys import getsizeof
 
 import orjson
 import pyarrow as pa
@@ -225,7 +226,8 @@ class ReceiptsTable(ListTable):
         after = None
         while True:
             page = await self._receipts.receipts(store, day, after, PAGE)
-            reading.budget.add(len(page.receipts), self.name, "Filter `happened_at` and `store`.")
+            text = sum(getsizeof(each.value) for each in page.receipts) if rows.has("receipt") else 0
+            reading.budget.add(len(page.receipts), self.name, "Filter `happened_at` and `store`.", text)
             for receipt in page.receipts:
                 place = receipt.place
                 rows.add(

@@ -29,6 +29,8 @@ SQL_TYPES: Mapping[pa.DataType, SqlType] = {
     INSTANT: SqlType.TIMESTAMPTZ,
 }
 """All others are decimals."""
+MOST_TEXT_BYTES = 128_000_000
+"""Of texts that a statement gathers before DuckDB, which limits its own memory, has them. They are in it twice."""
 STORES_AT_ONCE = 8
 """How many stores of a table are read side by side."""
 PRECISION = 38
@@ -82,28 +84,33 @@ class Needed:
 
 
 class RowBudget:
-    """Counts the rows that a statement reads, over all of its tables. Also where a reader finds out that it is over."""
+    """Counts what a statement reads, over all of its tables. Also where a reader finds out that it is over."""
 
     def __init__(self, most: int) -> None:
         """`most`: rows."""
-        self._most, self._read, self._stopped = most, 0, threading.Event()
+        self._most, self._read, self._text, self._stopped = most, 0, 0, threading.Event()
 
     def stop(self) -> None:
         """Let the reading end."""
         self._stopped.set()
 
-    def add(self, rows: int, table: str, hint: str) -> None:
-        """Count rows of a table.
+    def add(self, rows: int, table: str, hint: str, text: int = 0) -> None:
+        """Count rows of a table, and the bytes of their long texts.
 
         Raises:
-            SqlStateError: 54000 if they are more than a statement may read, 57014 if it was stopped.
+            SqlStateError: 54000 if they are more than a statement may read, 53200 if the texts are, 57014 if it was
+                stopped.
         """
         self._read += rows
+        self._text += text
         if self._stopped.is_set():
             raise SqlStateError("57014", "The statement was canceled.")
         if self._read > self._most:
             message = f"The statement reads more than {self._most:,} rows; the last ones are of `{table}`."
             raise SqlStateError("54000", message, hint)
+        if self._text > MOST_TEXT_BYTES:
+            message = f"The statement reads more than {MOST_TEXT_BYTES // 1_000_000} MB of texts of `{table}`."
+            raise SqlStateError("53200", message, hint)
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ class Reading:
         cells: the merged cells of both layers, as they are in this transaction.
         now: the time of the transaction.
         masters: by tenant the product master that is read in this transaction, from its first use on.
-        budget: how many rows the statement may read.
+        budget: how much the statement may read.
         settings: of the session.
         cursors: of the session, by name.
     """
@@ -177,7 +184,7 @@ class Table(Protocol):
         """At least the rows that a statement needs, with these columns.
 
         Raises:
-            SqlStateError: 54000 or 57014, see `RowBudget`.
+            SqlStateError: 54000, 53200 or 57014, see `RowBudget`.
             GalateaError: what it is read from cannot be read.
         """
 
@@ -199,6 +206,10 @@ class Rows:
         """`columns`: of the table; those that are not needed are left out."""
         self._columns = [each for each in columns if each.name in needed.columns]
         self._values: dict[str, list[object]] = {each.name: [] for each in self._columns}
+
+    def has(self, name: str) -> bool:
+        """Whether this column is needed."""
+        return name in self._values
 
     def add(self, values: Mapping[str, object]) -> None:
         """Add a row."""

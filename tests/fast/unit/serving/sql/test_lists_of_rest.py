@@ -14,7 +14,7 @@ from master_dataset.registry.products_file import read_stream
 from master_dataset.registry.stores import GroupVersion, Store, currency
 from serving_layer.admin.ledger import Ledger
 from serving_layer.keys.key import Caller
-from serving_layer.sql import list_tables
+from serving_layer.sql import list_tables, table
 from serving_layer.sql.session import SqlLimits
 from tests.support import World, receipt
 from tests.support.world import at
@@ -167,6 +167,18 @@ def test_receipts_are_all_that_arrived_also_those_that_wait_for_the_next_publica
 
     assert [{**each, "receipt": json.loads(each["receipt"])} for each in found] == of_rest
     assert len(of_rest) == 9
+
+
+def test_receipts_that_are_large_together_are_refused_unless_their_texts_are_left_out(
+    sql: AskingSql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "MOST_TEXT_BYTES", 2_000)
+
+    refused = sql.refusal("select length(receipt) from receipts")
+
+    assert (refused.code, "of texts of `receipts`" in refused.message) == ("53200", True)
+    assert "happened_at" in str(refused.hint)
+    assert len(sql.rows("select store, till from receipts")) == 9
 
 
 def test_products_have_a_row_for_each_version_which_ends_where_the_next_one_begins(sql: AskingSql) -> None:
