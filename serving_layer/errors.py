@@ -72,7 +72,7 @@ class ScopeMissingError(RequestError):
 
 
 class RateLimitedError(RequestError):
-    """The API key sends more requests per second than it may."""
+    """The API key sends more requests per second, or more bytes of events per minute, than it may."""
 
     code = "too_often"
     status = 429

@@ -80,7 +80,7 @@ class NotFoundError(ResponseError):
 
 
 class RateLimitedError(ResponseError):
-    """429: the key sent too many requests. `retry_after` says how many seconds to wait."""
+    """429: the key sent too many requests, or too many bytes of events. `retry_after` says how many seconds to wait."""
 
 
 class UnavailableError(ResponseError):

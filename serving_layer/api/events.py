@@ -99,9 +99,11 @@ async def send_events(
     ingest.refuse_low()
     authenticator.sent.refuse(caller)
     async with read_events_body(request) as body:
-        with ingest.admitted():
-            results = await ingest.ingest(found, body, caller.tenant)
-    authenticator.sent.count(caller, results.size)
+        try:
+            with ingest.admitted():
+                results = await ingest.ingest(found, body, caller.tenant)
+        finally:  # whoever is refused has been read, and may have been sent
+            authenticator.sent.count(caller, body.size)
     named = (known or EventToken()).joined(results.token) if results.token is not None else None
     headers = {TOKEN_HEADER: named.text()} if named is not None else None
     return Response(encode(results.response()), results.status(), headers, JSON)

@@ -5,7 +5,7 @@ Nothing is parsed here: what a record is, the parser alone decides. A body that 
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -18,13 +18,21 @@ GZIP = 16 + zlib.MAX_WBITS
 UNSET = msgspec.UNSET
 
 
-@dataclass(frozen=True)
+@dataclass
 class EventsBody:
-    """A body as it arrived. With `is_lines` it has one record per line, else one record or a JSON array of them."""
+    """A body as it arrived. With `is_lines` it has one record per line, else one record or a JSON array of them.
+
+    `size`: its bytes, decompressed as soon as that is known, whatever then becomes of its records.
+    """
 
     body: bytes
     is_gzip: bool = False
     is_lines: bool = False
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Until it is decompressed, it has the bytes that were sent."""
+        self.size = len(self.body)
 
     def records(self, limits: Limits = LIMITS) -> Sequence[bytes]:
         """The records of the body, at least one, as the bytes that were sent.
@@ -36,6 +44,7 @@ class EventsBody:
             TooManyEventsError: there are more records than a request may have.
         """
         body = decompress(self.body, limits) if self.is_gzip else self.body
+        self.size = len(body)
         found = _lines(body) if self.is_lines else _elements(body, limits.request_events)
         if not found:
             raise BadQuestionError("The request brings no event.", do="Send at least one.")

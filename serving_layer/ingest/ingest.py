@@ -68,15 +68,14 @@ def _foreign_store(pointer: str) -> EventResult:
 class EventResults:
     """The results of a request's events, in their order; there is at least one."""
 
-    def __init__(self, items: Sequence[EventResult], token: EventToken | None = None, size: int = 0) -> None:
+    def __init__(self, items: Sequence[EventResult], token: EventToken | None = None) -> None:
         """Set the results of a request.
 
         Args:
             items: one per event.
             token: of the accepted ones; None if it is not known where they are.
-            size: bytes of the events that were sent to the broker.
         """
-        self.items, self.token, self.size = items, token, size
+        self.items, self.token = items, token
         self.counts = collections.Counter(item.outcome for item in items)
 
     def status(self) -> HTTPStatus:
@@ -287,8 +286,7 @@ class IngestService:
         sent = [Sent(delivery, each.happened_ms) for delivery, each in zip(deliveries, valid, strict=True)]
         outcomes = iter([RESULTS[each.status] for each in deliveries])
         results = [next(outcomes) if isinstance(each, ValidEvent) else each for each in validated]
-        size = sum(len(each.value) for each in records)
-        return EventResults(results, await self._tokens.token(topic, sent), size)
+        return EventResults(results, await self._tokens.token(topic, sent))
 
     async def _sent(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[Delivery]:
         try:

@@ -127,7 +127,9 @@ class ByteLimiter:
         too_many = self._left(caller.name) - self._per_minute
         if too_many >= 0:
             message = f"This key may send {self._per_minute // 1_000_000:,} MB of events per minute."
-            error = RateLimitedError(message, do="Wait until `Retry-After`, then send the same again.")
+            error = RateLimitedError(
+                message, do="Wait as many seconds as `Retry-After` says, then send the same again."
+            )
             error.retry_after = math.ceil((too_many + 1) * _MINUTE_SECONDS / self._per_minute)
             raise error
 
