@@ -59,7 +59,7 @@ def test_hundreds_of_megabytes_are_archived_and_counted(stack: Stack) -> None:
 
 
 def archived(stack: Stack) -> int:
-    """The events that the archive has; `reconcile` fails if any of those that it has passed is missing or there twice."""
+    """The events that the archive has; `reconcile` fails if one that it has passed is missing or there twice."""
     [events] = [each["events"] for each in stack.galatea("reconcile")["topics"] if each["topic"] == TOPIC] or [0]
     return int(events)
 
