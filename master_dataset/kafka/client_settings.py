@@ -1,6 +1,6 @@
 """Settings and limits shared by Kafka clients. Imports no driver, so the settings and `galatea status` load fast."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from master_dataset.kafka.connection import KafkaConnection
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 LARGEST_BATCH = 1280 * 1024
 """Compressed bytes that topics accept: room for the largest event, and for some that are larger, as dead letters."""
-COMPRESSION = "snappy"
+COMPRESSION: Final = "snappy"
 """How topics and our producers compress: no record is then more than 22 times as large as what the broker has received.
 
 The broker compresses records of other codecs again, and refuses what is too large for it or for the topic. With zstd, a
