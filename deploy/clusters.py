@@ -55,8 +55,8 @@ class KafkaSettings(Section):
     retention_days: int = Field(default=14, ge=1)
     """Days that topics keep records: at least the lifetime of speed rows plus D. Alerts look 13 days back."""
     compression: Literal["snappy", "uncompressed"] = COMPRESSION
-    """How topics are compressed. With `uncompressed` they take several times the disk space, and their limit for a batch,
-    1.25 MiB, holds for what readers get, whoever writes it."""
+    """How topics are compressed. With `uncompressed` they take several times the disk space, and the limit of 1.25 MiB
+    for a batch holds for what readers get, whoever writes it."""
     security_protocol: Protocol = "PLAINTEXT"
     """How clients connect: `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
     sasl_mechanism: Mechanism = ""
