@@ -9,10 +9,12 @@ and removes the same files again, which changes nothing, because nobody else rem
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import structlog
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties
+from pyarrow import parquet
 
 from master_dataset.delta.append import REWRITES, committed_once
 from master_dataset.delta.commit_intents import commit_intent
@@ -20,7 +22,7 @@ from master_dataset.delta.dataset import path_of, report_lost_files
 from master_dataset.delta.fsync import fsync_checkpoint
 from master_dataset.delta.history import MARK
 from master_dataset.errors import OperatorError
-from master_dataset.storage import open_table
+from master_dataset.storage import filesystem, open_table
 
 log = structlog.get_logger()
 
@@ -29,6 +31,10 @@ MIN_SMALL_FILES = 4
 """A partition with this many files below half the target size is compacted: all of it is rewritten."""
 PORTION_BYTES = 1024 * 1024 * 1024
 """How much one commit compacts. The archive searches the newest 100 commits for its own marks."""
+ROWS_AT_ONCE = 8_192
+"""Rows that delta-rs decodes at once. It holds about four times their bytes, as measured."""
+MOST_BYTES_AT_ONCE = 256 * 1024 * 1024
+"""Of so many rows, uncompressed. Usual ones have 30 MB. Large ones may compress to a thousandth."""
 _PARALLEL_TASKS = 2
 _LIKE_ARCHIVE = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=100_000)
 """As the archive writes them. A row group is in memory while it is written, including raw bytes."""
@@ -108,18 +114,25 @@ class Compaction:
         return found
 
     def _portions(self, table: DeltaTable) -> Iterator[list[str]]:
-        """Groups of partitions with several small files, one group per commit."""
+        """Groups of partitions with several small files, one group per commit; none whose rows are too large."""
         columns = table.metadata().partition_columns
         if not columns:
             return
         [column] = columns
         small: dict[str, list[int]] = {}
+        paths: dict[str, list[str]] = {}
         for each in _files(table):
+            value = str(each[f"partition.{column}"])
+            paths.setdefault(value, []).append(unquote(each["path"]))
             if each["size_bytes"] < TARGET_BYTES // 2:
-                small.setdefault(str(each[f"partition.{column}"]), []).append(each["size_bytes"])
+                small.setdefault(value, []).append(each["size_bytes"])
         portion: list[str] = []
         size = 0
         for value in sorted(value for value, sizes in small.items() if len(sizes) >= self.min_small_files):
+            if (most := heaviest_rows(table, paths[value])) > MOST_BYTES_AT_ONCE:
+                left = {"table": path_of(table).rpartition("/")[2], column: value, "bytes_at_once": most}
+                log.warning("master.not_compacted", **left, do="nothing: its rows are too large to be merged")
+                continue
             portion.append(value)
             size += sum(small[value])
             if size >= self.portion_bytes:
@@ -127,6 +140,23 @@ class Compaction:
                 portion, size = [], 0
         if portion:
             yield portion
+
+
+def heaviest_rows(table: DeltaTable, paths: Collection[str]) -> int:
+    """The uncompressed bytes that `ROWS_AT_ONCE` rows of these files may have, as their footers say."""
+    files, root = filesystem(path_of(table))
+    groups: list[tuple[int, int]] = []
+    with report_lost_files(table):
+        for path in paths:
+            with files.open_input_file(f"{root}/{path}") as file:
+                footer = parquet.read_metadata(file)
+            each = (footer.row_group(number) for number in range(footer.num_row_groups))
+            groups += [(group.num_rows, group.total_byte_size) for group in each if group.num_rows]
+    left, size = ROWS_AT_ONCE, 0.0
+    for rows, of_rows in sorted(groups, key=lambda group: group[1] / group[0], reverse=True):
+        size += of_rows * min(1.0, left / rows)
+        left -= min(left, rows)
+    return round(size)
 
 
 def compact_partitions(table: DeltaTable, partitions: Collection[str]) -> None:
