@@ -13,6 +13,7 @@ import pytest
 
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, started
 
+pytestmark = pytest.mark.nightly
 TOPIC, STORE = "pos_transactions", "large"
 RECEIPTS, MANY, LINES = 700, 120, 18_000
 """Receipts, more than fit into the heaps of the archive and the speed layer; how many have many lines; and these."""
