@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 SUPPORTED = (17, 21)
 """Cassandra 5 runs on these; so do the broker and Spark."""
 
+KILLED_WITHOUT_MEMORY = "-XX:OnOutOfMemoryError=kill -9 %p"
+"""For servers, which would go on without a thread that they need; the supervisor then starts them again.
+
+`-XX:+ExitOnOutOfMemoryError` ends them with 3, with which our own processes say that an operator has to act.
+"""
 ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 """On a few processors, the second compiler costs more than its code gains."""
 

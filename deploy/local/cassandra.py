@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deploy.clusters import KEYSPACE
 from deploy.jars import jar_paths
-from deploy.java import ONE_COMPILER, find_java
+from deploy.java import KILLED_WITHOUT_MEMORY, ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
 from deploy.local.security import CASSANDRA, Security
@@ -113,7 +113,7 @@ def _command(folder: Path, nodes: int, settings: "Settings") -> list[str]:
         f"-Xms{heap // 2}m",
         "-XX:+UseSerialGC",
         ONE_COMPILER,
-        "-XX:+ExitOnOutOfMemoryError",
+        KILLED_WITHOUT_MEMORY,
         f"-XX:MaxDirectMemorySize={direct}m",
         *on_21,
         "-Dcassandra.superuser_setup_delay_ms=0",

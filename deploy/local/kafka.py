@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deploy.jars import FORMER_KAFKA, KAFKA, jar_paths, locked_jars
-from deploy.java import ONE_COMPILER, find_java
+from deploy.java import KILLED_WITHOUT_MEMORY, ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
 from deploy.local.security import BROKER, OPERATOR, Security
@@ -81,6 +81,8 @@ _OFFSETS_OUTLIVE = timedelta(days=30)
 """How much longer committed offsets are kept than records. A group whose offsets expire starts at the earliest record,
 and none of the records that it has read is left by then.
 """
+_SNAPPY = "snappy-*-libsnappyjava.so*"
+"""What Java unpacks, and leaves behind if it is killed."""
 _META = "meta.properties"
 """Kafka writes this file into a folder that is formatted."""
 _FORMATTED_BY = "formatted-by"
@@ -120,6 +122,8 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
 def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     folder = settings.home / node.name
     require_free_disk(folder)
+    for left in folder.glob(_SNAPPY):
+        left.unlink()
     data = folder / "data"
     voters = ",".join(f"{each.number}@{each.host}:{settings.kafka.controller_port}" for each in nodes)
     copies = {"copies": len(nodes), "enough": majority(len(nodes)), "session_ms": _SESSION_MS[len(nodes)]}
@@ -186,7 +190,9 @@ def _create_topics(nodes: Sequence[Node], settings: "Settings") -> None:
 
 def kafka_command(folder: Path, settings: "Settings") -> list[str]:
     """Return the command of the node of that folder."""
-    return [*_java(folder, settings, "-Xmx256m"), "kafka.Kafka", str(folder / PROPERTIES)]
+    # Its code for snappy would be unpacked into /tmp, where it may not be allowed to run.
+    snappy = f"-Dorg.xerial.snappy.tempdir={folder}"
+    return [*_java(folder, settings, "-Xmx256m"), snappy, "kafka.Kafka", str(folder / PROPERTIES)]
 
 
 def write_properties(folder: Path, properties: str) -> None:
@@ -260,5 +266,5 @@ def _java(folder: Path, settings: "Settings", heap: str) -> list[str]:
     jars = ":".join(map(str, jar_paths(kafka_part(folder.parent), settings)))
     logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.xml'}"
     java = [str(find_java().executable), heap, "-XX:+UseSerialGC", ONE_COMPILER, "-Djava.awt.headless=true"]
-    java.append("-XX:+ExitOnOutOfMemoryError")  # a broker that has lost a thread, such as its log cleaner, would go on
+    java.append(KILLED_WITHOUT_MEMORY)
     return [*java, logging, "-cp", jars]
