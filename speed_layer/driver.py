@@ -7,6 +7,7 @@ The end offsets come from Spark's own offset log, which Spark writes before a mi
 """
 
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -140,10 +141,15 @@ class SpeedDriver:
         )
 
     def _fresh_filters(self, layout: SpeedLayout) -> FilterFiles | None:
-        """In a new folder: workers of a former query may still use theirs. None: every identity is looked up."""
+        """In a new folder: workers of a former query may still use theirs. None: every identity is looked up.
+
+        What a killed process has left is removed: only the one that streams starts a query.
+        """
         self.remove_files()
         if self._files is None or not layout.is_by_store:
             return None
+        shutil.rmtree(self._files, ignore_errors=True)
+        self._files.mkdir(parents=True, exist_ok=True)
         self._folder = TemporaryDirectory(dir=self._files, ignore_cleanup_errors=True)
         topics = tuple(source.topic for source in sources_of(self._views))
         return FilterFiles(Path(self._folder.name), self._tasks, topics, layout.buckets)

@@ -1,13 +1,11 @@
 """A process of the speed layer: `python -m deploy.services.speed [NAME]`. NAME: `speed`, `speed-2` and so on."""
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -102,7 +100,7 @@ def run(process: Process, settings: Settings) -> None:
         registered_views(),
         horizons,
         most_bytes=settings.speed.task_mb * 2**20,
-        files=None if on_cluster(settings) else _identities(settings, process.name),
+        files=None if on_cluster(settings) else settings.home / "spark" / f"{process.name}-identities",
     )
     process.at_end(driver.remove_files)
 
@@ -137,14 +135,6 @@ def run(process: Process, settings: Settings) -> None:
         return query
 
     _stream(driver, reading, start, check, confirm)
-
-
-def _identities(settings: Settings, name: str) -> Path:
-    """The folder for filters of identities, without what a killed process of that name has left."""
-    folder = settings.home / "spark" / f"{name}-identities"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _stream(
