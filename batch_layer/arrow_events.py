@@ -41,7 +41,7 @@ KEYS = frozenset(
 WHOSE_SEEN = frozenset({*WHOSE, "is_inside"})
 """The columns of a sighting that visits are made of, beside its place and times."""
 MOST_BYTES = 2**30
-"""Of columns of events in memory. A quarter of a million usual receipts have a third of it."""
+"""Of columns of events in this process."""
 ROWS_AT_ONCE = 50_000
 """Rows of a batch that a writer is given."""
 _DAY_SECONDS = 86_400
@@ -51,11 +51,11 @@ Read = TypeVar("Read")
 
 
 class TooManyBytesError(Exception):
-    """Events are few, but large: Spark has to read them."""
+    """There are few events, but they are large, so Spark has to read them."""
 
 
 def unless_too_large(read: Callable[[], Read]) -> Read | None:
-    """What `read` returns; None where it raises TooManyBytesError, and then Spark has the memory that was needed."""
+    """Return what `read` returns; None if it raises TooManyBytesError, once the memory that it took is free again."""
     try:
         return read()
     except TooManyBytesError:

@@ -80,7 +80,7 @@ def cells_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: 
 
 @contextmanager
 def batches_for(view: View, events: DataFrame) -> Iterator[None]:
-    """Spark, which reads the limit when it runs, does not limit the bytes of a batch of narrow rows until the end."""
+    """Lift the limit of bytes per batch while a view of narrow rows is computed: Spark reads it when it runs."""
     # Only lists can be as large as an event of a megabyte.
     if not view.is_spread and any(isinstance(events.schema[each].dataType, ArrayType) for each in view.columns_read):
         yield

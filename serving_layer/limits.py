@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 INGEST_BYTES_PER_MINUTE = 120_000_000
-"""Of events of one key, decompressed: 6,000 usual receipts a second. A task of the speed layer can hold them parsed."""
+"""Of events of one key, decompressed."""
 
 
 @dataclass(frozen=True)

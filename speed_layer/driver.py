@@ -91,7 +91,7 @@ class SpeedDriver:
     ) -> None:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process.
 
-        `most_bytes`: of the parsed events that a task may hold. `files`: a folder that workers and this process share,
+        `most_bytes`: of the parsed events of a micro-batch. `files`: a folder that workers and this process share,
         for filters of identities; None: workers may run on other hosts, or a task twice at a time.
 
         Raises:

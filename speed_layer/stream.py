@@ -48,7 +48,7 @@ _PACKED = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
 PACKED_BYTES = 4 * 2**20
 """Of a value, on average: Java holds some of them at a time."""
 LEAST_PARSED_BYTES = 64 * 2**20
-"""Of parsed events that a task may pass on, however many there are."""
+"""Of parsed events that a task may pass on, however many tasks there are: usual micro-batches need less."""
 Span = tuple[Mapping[int, int], Mapping[int, int]]
 """Partition to its first offset, and to the offset after the last."""
 
@@ -99,7 +99,7 @@ class Shares:
     Attributes:
         tasks: How many count it.
         layout: Says which stores one task counts.
-        most_bytes: Of the parsed events that a task may hold.
+        most_bytes: Of the parsed events of the micro-batch, because one task may have to count all of them.
     """
 
     tasks: int
@@ -119,8 +119,8 @@ def counted(records: DataFrame, parser: Parser, count: Count, shares: Shares) ->
         shares: How they are shared.
 
     Raises:
-        PythonException: Of MicroBatchTooLargeError, if a task would have to hold too many bytes. Nothing is counted
-            then: with several tasks, all records are parsed before any of them counts.
+        PythonException: A worker raised MicroBatchTooLargeError. Nothing is counted then, because all records are
+            parsed before any task counts.
     """
     output, tasks, most = from_arrow_schema(OUTPUT), shares.tasks, shares.most_bytes
     if tasks == 1:
@@ -128,7 +128,6 @@ def counted(records: DataFrame, parser: Parser, count: Count, shares: Shares) ->
         return whole.mapInArrow(lambda batches: released(count(bounded(parser(batches), most))), output).toArrow()
     task_of = partial(shares.layout.task, tasks=tasks)
     packs = from_arrow_schema(_PACKED)
-    # One task may count what all of them parse. On clusters of many cores, stores hardly ever share a task.
     each = max(most // records.sparkSession.sparkContext.defaultParallelism, LEAST_PARSED_BYTES)
     parsed = records.mapInArrow(lambda batches: released(packed(bounded(parser(batches), each), task_of)), packs)
     shared = parsed.repartitionById(tasks, "task")

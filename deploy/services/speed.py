@@ -55,10 +55,7 @@ _LOOK_SECONDS = 0.5
 _MOST_ENDED = 3
 """How often in a row, without a micro-batch in between, another process may be ahead before an operator has to act."""
 _FEWER, _FEWEST = 8, 64
-"""After a micro-batch that needs too much memory, the next ones have so many times fewer records, and at least these.
-
-The largest events need less than two megabytes each.
-"""
+"""Micro-batches after one that needs too much memory have so many times fewer records, but at least so many."""
 _TAKEN_OVER = "another process of the speed layer has taken over, because this one did not renew its lease"
 _STAND_BY = "nothing: this process starts again, and stands by"
 

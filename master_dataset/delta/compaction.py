@@ -32,9 +32,9 @@ MIN_SMALL_FILES = 4
 PORTION_BYTES = 1024 * 1024 * 1024
 """How much one commit compacts. The archive searches the newest 100 commits for its own marks."""
 ROWS_AT_ONCE = 8_192
-"""Rows that delta-rs decodes at once. It holds about four times their bytes, as measured."""
+"""Rows that delta-rs decodes at once. As measured, it holds two to four times their bytes."""
 MOST_BYTES_AT_ONCE = 256 * 1024 * 1024
-"""Of so many rows, uncompressed. Usual ones have 30 MB. Large ones may compress to a thousandth."""
+"""Of so many rows, uncompressed: large ones may compress to a thousandth."""
 _PARALLEL_TASKS = 2
 _LIKE_ARCHIVE = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=100_000)
 """As the archive writes them. A row group is in memory while it is written, including raw bytes."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 LARGEST_BATCH = 1280 * 1024
 """Compressed bytes that topics accept: room for the largest event, and for some that are larger, as dead letters."""
 COMPRESSION: Final = "snappy"
-"""How topics and our producers compress: no record is then more than 22 times as large as what the broker has received.
+"""How topics and our producers compress: a batch then expands to at most 22 times what the broker stores.
 
 The broker compresses records of other codecs again, and refuses what is too large for it or for the topic. With zstd, a
 batch of 18 kB could hold a record of 600 MB, which no reader could ever get past (ADR 0079).

@@ -46,7 +46,7 @@ AUTHENTICATED_READER = "galatea.reader"
 SESSION_EXISTS = "galatea.session_exists"
 """Key of the ASGI scope, if a browser session stands for the key: an async function that says whether it still exists.
 
-It raises CassandraUnavailableError if nobody knows."""
+It raises CassandraUnavailableError if Cassandra does not answer."""
 _REFUSED_KEY = "galatea.refused_key"
 """Key of the ASGI scope: why the key of the request was refused, which is the same whoever asks next."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
@@ -150,7 +150,7 @@ async def is_still_authorized(request: Request, caller: Caller) -> bool:
         key has ended.
 
     Raises:
-        CassandraUnavailableError: nobody knows.
+        CassandraUnavailableError: Cassandra does not answer.
     """
     session_exists: Callable[[], Awaitable[bool]] | None = request.scope.get(SESSION_EXISTS)
     if session_exists is not None and not await session_exists():
