@@ -404,7 +404,7 @@ class SpeedSettings(SeveralProcesses):
     """Days after which speed rows expire."""
     partitions: int = Field(default=2, ge=1)
     """Tasks that share the stores of a micro-batch of more than 5,000 records, at most one per core."""
-    task_mb: int = Field(default=512, ge=128)
+    micro_batch_mb: int = Field(default=512, ge=128)
     """MB of parsed events that a micro-batch may have; counting them takes several times as much memory. If there are
     more, a new generation reads smaller micro-batches until it has passed them."""
     receipts_ttl_days: int = Field(default=35, ge=1, le=7300, validation_alias="receipts_ttl_days")

@@ -209,7 +209,7 @@ class SpeedDriver:
         except PythonException as error:
             if _TOO_LARGE.search(str(error)):
                 message = f"micro-batch {number} needs more than {self._most_bytes >> 20:,} MB of memory"
-                self.refusal = MicroBatchTooLargeError(message, do="set GALATEA_SPEED_TASK_MB to more")
+                self.refusal = MicroBatchTooLargeError(message, do="set GALATEA_SPEED_MICRO_BATCH_MB to more")
                 self.refusal.__cause__, self.ends = error, ends
             raise
         if self._filters is not None:

@@ -96,7 +96,7 @@ def run(process: Process, settings: Settings) -> None:
         connect,
         registered_views(),
         horizons,
-        most_bytes=settings.speed.task_mb * 2**20,
+        most_bytes=settings.speed.micro_batch_mb * 2**20,
         files=None if on_cluster(settings) else settings.home / "spark" / f"{process.name}-identities",
     )
     process.at_end(driver.remove_files)

@@ -21,7 +21,7 @@ RECEIPTS, MANY, LINES = 700, 120, 18_000
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with started(*settings_of(tmp_path_factory.mktemp("large") / "home", GALATEA_SPEED_TASK_MB="128")) as found:
+    with started(*settings_of(tmp_path_factory.mktemp("large") / "home", GALATEA_SPEED_MICRO_BATCH_MB="128")) as found:
         yield found
 
 
