@@ -44,7 +44,7 @@ PROBE_BYTES, PROBE_SECONDS, STARVED_SECONDS = 32 * 2**20, 1.0, 30.0
 
 def run(process: Process, settings: Settings) -> None:
     """Answer SQL until the process is stopped."""
-    limit_memory(settings.sql.process_mb)  # DuckDB does not count the texts and lists that its planner computes
+    limit_memory(settings.sql.process_mb)
     lower_priority(STREAMING_NICENESS)  # dashboards of BI tools wait rather than those who ask over REST
     asyncio.run(_run(process, settings))
 

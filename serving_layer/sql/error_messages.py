@@ -17,10 +17,6 @@ FEWER_DIGITS = "Cast to fewer digits before you calculate, such as `value::numer
 _ADD_CASTS = "Check the types, and add casts where they differ, such as `store::integer`."
 MOST_CHARACTERS = 10_000_000
 """Characters of a text that one function makes from a number: DuckDB neither counts nor interrupts this work."""
-MOST_MATCHED = 1_000
-"""Characters of a text in which all matches of a regular expression are found. This may take the square of the length,
-and DuckDB interrupts a statement only between batches of rows."""
-LONG_TEXT = f"All matches of a regular expression are found only in texts of at most {MOST_MATCHED:,} characters."
 TOO_LONG = f"A function would make a text of more than {MOST_CHARACTERS:,} characters."
 _ECHOED = 200
 """Characters of a statement that are repeated."""
@@ -329,9 +325,6 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
         return SqlStateError("22012", "Division by zero.", "Write `nullif(divisor, 0)`: the result is NULL then.")
     if isinstance(error, duckdb.InterruptException):
         return SqlStateError("57014", "The statement was canceled.", None)
-    if text == LONG_TEXT:
-        shorter = f"Shorten the text, as with `left(text, {MOST_MATCHED})`."
-        return SqlStateError("54000", text, shorter)
     if text == TOO_LONG:
         return SqlStateError("54000", text, "Make a shorter one.")
     if isinstance(error, duckdb.OutOfMemoryException):
@@ -343,6 +336,13 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
             is_column = kind is not duckdb.BinderException or "column" in text
             return SqlStateError(code if is_column else "42804", _sentence(text), hint)
     return SqlStateError("XX000", _sentence(text), None)
+
+
+def ended_error(*, was_interrupted: bool) -> SqlStateError:
+    """The error for a statement whose process has ended. `was_interrupted`: because nothing else ended it."""
+    if was_interrupted:
+        return SqlStateError("57014", "The statement was canceled.", None)
+    return SqlStateError("53200", "The statement needs more memory than its process has.", LESS_MEMORY)
 
 
 def too_deep() -> SqlStateError:

@@ -1,8 +1,8 @@
 """The database that runs statements: DuckDB in memory, which can reach nothing but the tables that are put into it.
 
-A sandbox serves one visibility scope all its life and one statement at a time. It reads no file and no variable of the
-process, loads no extension and cannot be configured, so even a statement that slips through the refusals of
-`statements` finds nothing to read but the caller's own rows.
+A sandbox serves one visibility scope at a time and one statement at a time, in a process of its own, so that it can
+always be ended. It reads no file and no variable of the process, loads no extension and cannot be configured, so even a
+statement that slips through the refusals of `statements` finds nothing to read but the caller's own rows.
 """
 
 import re
@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from serving_layer.sql.database_process import DatabaseEndedError, DatabaseProcess
 from serving_layer.sql.error_messages import (
     LESS_MEMORY,
-    LONG_TEXT,
     MOST_CHARACTERS,
-    MOST_MATCHED,
     TOO_LONG,
+    ended_error,
     execution_error,
     refuse_large_result,
     stream_error,
@@ -30,20 +30,21 @@ from serving_layer.sql.error_messages import (
 from serving_layer.sql.held_rows import HeldRows, ResultMemory
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
 
-BATCH_ROWS = 2048
-"""How many rows are converted to Python values at once."""
+if TYPE_CHECKING:
+    from serving_layer.sql.database import Setting
+
 _BOUNDED = (
     ("repeat", "t, n", "t, CASE WHEN n * len(t) > {most} THEN error('{error}') ELSE n END"),
     ("lpad", "t, n, f", "t, CASE WHEN n > {most} THEN error('{error}') ELSE n END, f"),
     ("rpad", "t, n, f", "t, CASE WHEN n > {most} THEN error('{error}') ELSE n END, f"),
 )
 """Functions, their parameters, and what they are called with. The macros hide the functions of the same name."""
-_MATCHING = (
-    ("regexp_replace", ("t, p, r", "t, p, r, o")),
-    ("regexp_extract_all", ("t, p", "t, p, g", "t, p, g, o")),
-    ("regexp_split_to_array", ("t, p", "t, p, o")),
-)
-"""Functions of regular expressions that find all matches, and their parameters. Macros hide them, too."""
+_MACROS = [
+    f"CREATE MACRO {name}({parameters}) AS system.main.{name}({arguments.format(most=MOST_CHARACTERS, error=TOO_LONG)})"
+    for name, parameters, arguments in _BOUNDED
+]
+_BESIDE_MB = 512
+"""What its process may allocate beside the memory that DuckDB counts: for itself, texts, and rows that are sent."""
 _WIDEST = 4
 """Bytes of a character in a Python text."""
 _OUTSIDE_LATIN, _OUTSIDE_PLANE = 0xC4, 0xF0
@@ -115,14 +116,20 @@ class Sandbox:
     """One database. Its methods block, so they are called in a thread; `interrupt` may be called from any."""
 
     def __init__(self, zone: str, limits: Limits, setup: Sequence[str] = ()) -> None:
-        """Open the database.
+        """Start its process, and open it.
 
         Args:
             zone: the time zone in which dates become instants and instants are cut.
             limits: what a statement may use.
             setup: statements that are run before the configuration is locked.
         """
-        settings: dict[str, str | bool | int | float | list[str]] = {
+        self._limits, self._setup = limits, setup
+        self._process = DatabaseProcess(limits.memory_mb + _BESIDE_MB)
+        self.open(zone)
+
+    def open(self, zone: str) -> None:
+        """Begin with an empty database, such as for another visibility scope. `zone`: as above."""
+        settings: dict[str, Setting] = {
             "access_mode": "automatic",
             "allow_community_extensions": "false",
             "allow_unsigned_extensions": "false",
@@ -130,32 +137,28 @@ class Sandbox:
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "integer_division": "true",
-            "memory_limit": f"{limits.memory_mb}MB",
+            "memory_limit": f"{self._limits.memory_mb}MB",
             "python_enable_replacements": "false",
             "temp_directory": "",
             "threads": "1",
         }
-        self._limits = limits
-        self._connection = duckdb.connect(":memory:", config=settings)
-        self._connection.execute("SET TimeZone = ?", [zone])
-        for name, parameters, arguments in _BOUNDED:
-            bounded = arguments.format(most=MOST_CHARACTERS, error=TOO_LONG)
-            self._connection.execute(f"CREATE MACRO {name}({parameters}) AS system.main.{name}({bounded})")
-        for name, forms in _MATCHING:
-            bodies = ", ".join(f"({parameters}) AS {_matched(name, parameters)}" for parameters in forms)
-            self._connection.execute(f"CREATE MACRO {name} {bodies}")
-        for statement in setup:
-            self._connection.execute(statement)
-        self._connection.execute("SET enable_external_access = false")
-        self._connection.execute("SET lock_configuration = true")
+        with _errors():
+            self._process.open(
+                settings, [("SET TimeZone = ?", [zone]), *((each, ()) for each in (*_MACROS, *self._setup))]
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can run another statement."""
+        return self._process.is_alive
 
     def close(self) -> None:
-        """Release its memory."""
-        self._connection.close()
+        """End its process."""
+        self._process.close()
 
     def interrupt(self) -> None:
-        """Let the running statement fail with 57014."""
-        self._connection.interrupt()
+        """Let the running statement fail with 57014. If it does not, its process is ended after a while."""
+        self._process.interrupt()
 
     @contextmanager
     def holding(self, tables: Mapping[str, pa.Table]) -> Iterator[None]:
@@ -169,19 +172,18 @@ class Sandbox:
         try:
             with _errors():
                 for name, table in tables.items():
-                    self._connection.register(name, table)
+                    self._process.hold(name, table)
                     held.append(name)
             yield
         finally:
             with _errors():
                 for name in held:
-                    self._connection.unregister(name)
+                    self._process.drop(name)
 
     def describe(self, sql: str) -> Sequence[Column]:
         """The columns of a query, without running it."""
         with _errors():
-            found = self._connection.sql(sql)
-            return [_column(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
+            return [_column(name, kind) for name, kind in self._process.prepare(sql)]
 
     def query(self, sql: str, rows: HeldRows | None = None) -> Found:
         """Run a query in the dialect of DuckDB.
@@ -195,23 +197,22 @@ class Sandbox:
                 more rows or bytes than a result may have, and what else is wrong with it.
         """
         with _errors():
-            found = self._connection.sql(sql)
-            described = list(zip(found.columns, map(str, found.types), strict=True))
+            described = self._process.prepare(sql)
             if any(_is_shown_as_text(kind) for _, kind in described):
-                found = self._connection.sql(_with_texts(sql, described))
+                self._process.prepare(_with_texts(sql, described))
             columns = [_column(name, kind) for name, kind in described]
             rows = rows if rows is not None else ResultMemory(sys.maxsize).rows("")
             try:
-                self._add(rows, found, columns)
+                self._add(rows, columns)
             except BaseException:
                 rows.release()
                 raise
         return Found(columns, rows)
 
-    def _add(self, rows: HeldRows, found: duckdb.DuckDBPyRelation, columns: Sequence[Column]) -> None:
+    def _add(self, rows: HeldRows, columns: Sequence[Column]) -> None:
         limits, size = self._limits, 0
         try:
-            for batch in found.to_arrow_reader(BATCH_ROWS):
+            while (batch := self._process.fetch()) is not None:
                 size += batch.nbytes
                 refuse_large_result(size, limits.result_bytes)
                 rows.reserve(sum(map(_python_bytes, batch.columns)), sum(map(_number_of_values, batch.columns)))
@@ -232,12 +233,14 @@ class Sandbox:
         of = f"(SELECT {expression} AS v)"
         date, instant = "try_cast(v AS DATE)", "epoch_us(try_cast(v AS TIMESTAMPTZ))"
         try:
-            [(kind, text)] = self._connection.sql(f"SELECT typeof(v), v::VARCHAR FROM {of}").fetchall()  # noqa: S608 - checked before
+            [(kind, text)] = self._process.values(f"SELECT typeof(v), v::VARCHAR FROM {of}")  # noqa: S608 - checked before
             if kind in _WHOLE:
                 return None, None, text
-            [(day, micros)] = self._connection.sql(f"SELECT {date}, {instant} FROM {of}").fetchall()  # noqa: S608 - checked before
+            [(day, micros)] = self._process.values(f"SELECT {date}, {instant} FROM {of}")  # noqa: S608 - checked before
         except duckdb.InterruptException as error:
             raise execution_error(error) from error
+        except DatabaseEndedError as error:
+            raise ended_error(was_interrupted=error.was_interrupted) from error
         except duckdb.Error:
             return None, None, None
         return day, micros, text if kind == "VARCHAR" else None
@@ -245,24 +248,14 @@ class Sandbox:
     def serialized(self, sql: str) -> str:
         """The syntax tree of a text, as JSON."""
         with _errors():
-            [(tree,)] = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+            [(tree,)] = self._process.values("SELECT json_serialize_sql(?)", sql)
         return str(tree)
 
     def explain(self, sql: str) -> Sequence[str]:
         """The lines of the plan of a query."""
         with _errors():
-            found = self._connection.sql(f"EXPLAIN {sql}").fetchall()
+            found = self._process.values(f"EXPLAIN {sql}")
         return [line for _, text in found for line in str(text).splitlines()]
-
-
-def _matched(name: str, parameters: str) -> str:
-    """A call of the function for a text that is short enough; the text is computed once, as an element of a list."""
-    _, *others = parameters.split(", ")
-    call = f"system.main.{name}({', '.join(['s', *others])})"
-    has_options = "contains(o, 'g')" if "o" in others else "false"
-    finds_all = has_options if name == "regexp_replace" else "true"
-    too_long = f"length(s) > {MOST_MATCHED} AND {finds_all}"
-    return f"list_transform([t], lambda s: CASE WHEN {too_long} THEN error('{LONG_TEXT}') ELSE {call} END)[1]"
 
 
 @contextmanager
@@ -271,6 +264,8 @@ def _errors() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise execution_error(error) from error
+    except DatabaseEndedError as error:
+        raise ended_error(was_interrupted=error.was_interrupted) from error
     except MemoryError as error:
         raise SqlStateError("53200", "The statement needs more memory than there is.", LESS_MEMORY) from error
 

@@ -238,19 +238,28 @@ class Sessions:
 
     async def sandbox(self, scope: str, zone: str) -> Sandbox:
         """A database of this visibility scope and time zone that nothing uses. Give it back with `release`."""
+        self._idle = {sandbox: of for sandbox, of in self._idle.items() if sandbox.is_alive}
         for sandbox, of in reversed(self._idle.items()):
             if of == (scope, zone):
                 del self._idle[sandbox]
                 return sandbox
-        return await self.in_thread(lambda: Sandbox(zone, self.limits.sandbox, MACROS), lambda: None)
+        if len(self._idle) < IDLE_SANDBOXES:
+            return await self.in_thread(lambda: Sandbox(zone, self.limits.sandbox, MACROS), lambda: None)
+        oldest = next(iter(self._idle))
+        del self._idle[oldest]
+        try:
+            await self.in_thread(lambda: oldest.open(zone), oldest.interrupt)
+        except BaseException:
+            oldest.close()
+            raise
+        return oldest
 
     def release(self, sandbox: Sandbox, scope: str, zone: str) -> None:
-        """Keep a database for later statements of the same scope, or close one that was used least recently."""
-        self._idle[sandbox] = scope, zone
-        if len(self._idle) > IDLE_SANDBOXES:
-            oldest = next(iter(self._idle))
-            del self._idle[oldest]
-            oldest.close()
+        """Keep a database for later statements, or close it if there are enough, or its process has ended."""
+        if sandbox.is_alive and len(self._idle) < IDLE_SANDBOXES:
+            self._idle[sandbox] = scope, zone
+        else:
+            sandbox.close()
 
     async def in_planning_turn(self, tenant: str | None, call: Callable[[], Found]) -> Found:
         """Call something that reads or plans a statement, in a thread and in a turn of the tenant.

@@ -13,16 +13,17 @@ STRANGERS = {
     "deploy/telemetry/lineage.py",
     "speed_layer/webhooks/client.py",
     "serving_layer/sql/conversation.py",
+    "serving_layer/sql/database.py",
     "serving_layer/sql/server.py",
 }
 """Calls servers and transports, or answers clients and statements, that anybody may have written.
 
-Whatever comes of a call, a statement or a connection is logged, and ends nothing else.
+Whatever comes of a call, a statement or a connection is logged or passed on, and ends nothing else.
 """
 LOSES_ON_PURPOSE = {"lab/guarantees/experiments/auto_commit.py"}
 """Shows what comes of it."""
-HANDS_ON = {"dags/tasks/command.py"}
-"""Gives its own environment to a child process, and looks at nothing in it."""
+HANDS_ON = {"dags/tasks/command.py", "serving_layer/sql/database_process.py"}
+"""Gives its own environment, or what is not ours in it, to a child process, and looks at nothing in it."""
 NOT_DONE = re.compile(r"pytest\.(skip|xfail|importorskip)|pytest\.mark\.(skip|skipif|xfail)|unittest\.skip")
 
 

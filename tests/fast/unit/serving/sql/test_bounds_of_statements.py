@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from deploy.services.sql import await_stuck
+from serving_layer.sql.database_process import DatabaseProcess
 from serving_layer.sql.error_messages import stream_error
 from serving_layer.sql.plan import Plan
 from serving_layer.sql.results import SqlStateError
@@ -23,25 +23,6 @@ from serving_layer.sql.session import SqlLimits
 from tests.support import World
 from tests.support.world_sql import AskingSql
 
-LIMITED = """
-from deploy.process import limit_memory
-from serving_layer.sql.results import SqlStateError
-from serving_layer.sql.sandbox import Limits, Sandbox
-
-limit_memory(2048)
-sandbox = Sandbox("UTC", Limits())
-for statement in (
-    "SELECT len(range(400000000))",
-    "WITH a AS (SELECT repeat('x', 10000000) t), b AS (SELECT t || t || t || t || t || t || t || t t FROM a),"
-    "c AS (SELECT t || t || t || t || t || t || t || t t FROM b), d AS (SELECT t || t || t || t t FROM c) "
-    "SELECT length(t) FROM d",
-):
-    try:
-        sandbox.query(statement)
-    except SqlStateError as error:
-        print(error.code)
-print(sandbox.query("SELECT 1").rows)
-"""
 STUCK = """
 import asyncio, os, time
 from datetime import UTC, datetime
@@ -66,8 +47,6 @@ os._exit(3)
 """
 """As `Process.main` ends it."""
 PATIENCE_SECONDS = 20.0
-REFUSED = 2 if sys.platform == "linux" else 0
-"""macOS does not enforce the limit of a process."""
 
 
 @pytest.fixture(scope="module")
@@ -90,47 +69,6 @@ def test_texts_of_usual_lengths_are_those_of_postgresql(sql: AskingSql) -> None:
     made = "select repeat('ab', 2), repeat(null, 3), repeat('ab', -1), lpad('7', 3, '0'), rpad('7', 3, 'xy')"
 
     assert sql.rows(made) == [("abab", None, "", "007", "7xy")]
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "regexp_replace({text}, 'a(?:.*z)?', '', 'g')",
-        "regexp_extract_all({text}, 'a(?:.*z)?')",
-        "REGEXP_SPLIT_TO_ARRAY({text}, 'a(?:.*z)?')",
-        "pg_catalog.regexp_replace({text}, 'a(?:.*z)?', '', 'g')",
-        "pg_catalog.regexp_extract_all({text}, 'a(?:.*z)?')",
-        "({text}).regexp_extract_all('a(?:.*z)?')",
-        "regexp_count({text}, 'a(?:.*z)?')",
-        "regexp_replace({text} || case when random() < 0.5 then '' else 'b' end, 'a(?:.*z)?', '', 'ig')",
-        "pg_catalog.regexp_split_to_array({text}, 'a(?:.*z)?')",
-    ],
-)
-def test_all_matches_are_found_in_short_texts_only(sql: AskingSql, expression: str) -> None:
-    """They may take the square of the length, and DuckDB does not interrupt them."""
-    refused = sql.refusal("select " + expression.format(text="repeat('a', 4000000)"))
-
-    assert (refused.code, refused.hint) == ("54000", "Shorten the text, as with `left(text, 1000)`.")
-
-
-def test_the_first_match_is_found_in_texts_of_any_length(sql: AskingSql) -> None:
-    text = "repeat('a', 100000)"
-
-    made = f"regexp_replace({text}, 'a', ''), regexp_replace({text}, 'A', '', 'i'), regexp_extract({text} || 'b', 'b')"
-
-    assert [tuple(map(len, row)) for row in sql.rows(f"select {made}")] == [(99_999, 99_999, 1)]
-    assert sql.rows("select regexp_extract_all('a1b2', '[0-9]'), regexp_split_to_array('a,b', ',')") == [
-        (["1", "2"], ["a", "b"])
-    ]
-
-
-def test_calls_within_each_other_are_planned_at_once(sql: AskingSql) -> None:
-    """What a macro names twice is written twice, and then four times, and so on."""
-    nested = "'axb'"
-    for _ in range(20):
-        nested = f"regexp_replace({nested}, 'x', '', 'g')"
-
-    assert sql.rows(f"select {nested}") == [("ab",)]
 
 
 def test_a_thread_that_does_not_end_when_it_is_interrupted_calls_for_another_process(
@@ -161,10 +99,29 @@ def test_a_process_ends_although_a_statement_cannot_be_ended() -> None:
     assert (done.returncode, done.stdout.strip()) == (3, "a statement that was interrupted has not ended for 60 s")
 
 
-def test_a_process_refuses_what_would_take_its_machine_and_goes_on() -> None:
-    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
+def test_a_database_refuses_what_would_take_its_machine_and_goes_on(sandbox: Sandbox) -> None:
+    codes = []
+    for statement in (
+        "SELECT len(range(400000000))",
+        (
+            "WITH a AS (SELECT repeat('x', 10000000) t), b AS (SELECT t || t || t || t || t || t || t || t t FROM a),"
+            "c AS (SELECT t || t || t || t || t || t || t || t t FROM b), d AS (SELECT t || t || t || t t FROM c) "
+            "SELECT length(t) FROM d"
+        ),
+    ):
+        with pytest.raises(SqlStateError) as refused:
+            sandbox.query(statement)
+        codes.append(refused.value.code)
 
-    assert done.stdout.split() == [*["53200"] * REFUSED, "[(1,)]"]
+    assert codes == ["53200"] * 2
+    assert sandbox.query("SELECT 1").rows == [(1,)]
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    found = Sandbox("UTC", Limits())
+    yield found
+    found.close()
 
 
 def interrupted(sandbox: Sandbox, work: Callable[[], object]) -> SqlStateError:
@@ -179,8 +136,7 @@ def interrupted(sandbox: Sandbox, work: Callable[[], object]) -> SqlStateError:
     return refused.value
 
 
-def test_a_constant_that_takes_long_is_interrupted() -> None:
-    sandbox = Sandbox("UTC", Limits())
+def test_a_constant_that_takes_long_is_interrupted(sandbox: Sandbox) -> None:
     expression = "(SELECT count(*) FROM range(100000000000))"
 
     assert interrupted(sandbox, lambda: sandbox.constant(expression)).code == "57014"
@@ -194,9 +150,9 @@ def test_a_constant_that_takes_long_is_interrupted() -> None:
         ("CAST(range * 250000 AS integer)", "22003"),
     ],
 )
-def test_an_error_after_the_first_rows_is_one_of_the_statement(column: str, code: str) -> None:
+def test_an_error_after_the_first_rows_is_one_of_the_statement(sandbox: Sandbox, column: str, code: str) -> None:
     with pytest.raises(SqlStateError) as refused:
-        Sandbox("UTC", Limits()).query(f"SELECT {column} FROM range(10000)")  # noqa: S608 - of this table
+        sandbox.query(f"SELECT {column} FROM range(10000)")  # noqa: S608 - of this table
 
     assert refused.value.code == code
 
@@ -211,13 +167,11 @@ def test_an_interruption_after_the_first_rows_is_one_too() -> None:
     assert stream_error(OSError("INTERRUPT Error: Interrupted!")).code == "57014"
 
 
-def test_tables_that_are_taken_away_may_be_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox = Sandbox("UTC", Limits())
-
-    def fail(_: str) -> None:
+def test_tables_that_are_taken_away_may_be_interrupted_too(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
         raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
 
-    monkeypatch.setattr(sandbox, "_connection", SimpleNamespace(register=lambda *_: None, unregister=fail))
+    monkeypatch.setattr(DatabaseProcess, "drop", fail)
 
     with pytest.raises(SqlStateError) as refused, sandbox.holding({"held": pa.table({"number": [1]})}):
         pass
