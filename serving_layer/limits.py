@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+from serving_layer.errors import TooBusyError
+
 INGEST_BYTES_PER_MINUTE = 120_000_000
 """Of events of one key, decompressed."""
 
@@ -101,3 +103,25 @@ class Turns:
                 waiting[1].set_result(None)
                 return
         self._free += 1
+
+
+class BoundedTurns:
+    """Turns for which only so many of one name may wait."""
+
+    def __init__(self, turns: Turns, most_asked: int, what: str) -> None:
+        """`turns`: what is waited for. `most_asked`: of one name, in progress or waiting. `what`: these, in words."""
+        self._turns, self._most_asked, self._what = turns, most_asked, what
+        self._asked: Counter[Hashable] = Counter()
+
+    @asynccontextmanager
+    async def of(self, name: Hashable) -> AsyncIterator[None]:
+        """Hold a place while inside, once there is one. TooBusyError if too many of this name wait."""
+        if self._asked[name] >= self._most_asked:
+            message = f"{self._most_asked} {self._what} are in progress or waiting."
+            raise TooBusyError(message, do="Ask for less at once, or again in a few seconds.")
+        self._asked[name] += 1
+        try:
+            async with self._turns.of(name):
+                yield
+        finally:
+            self._asked -= Counter([name])  # forgets who asks for none

@@ -5,11 +5,10 @@ writes rows first and positions after them, so a body never contains less than i
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
@@ -23,11 +22,11 @@ from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
 from serving_layer.caching import SharedCache
-from serving_layer.errors import BadQuestionError, NotOfferedError, TooBusyError, TooManyStoresError
+from serving_layer.errors import BadQuestionError, NotOfferedError, TooManyStoresError
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
-from serving_layer.limits import Turns
+from serving_layer.limits import BoundedTurns, Turns
 from serving_layer.products.attribution import AnswerProducts
 from serving_layer.products.reader import ProductReader
 from serving_layer.query import sensor_health
@@ -50,7 +49,7 @@ from serving_layer.responses.encoding import encode
 from serving_layer.responses.metrics import Provenance
 from serving_layer.store.at_least import AtLeast, Demand
 from serving_layer.store.cells import MergedCells
-from serving_layer.store.readers import Readers
+from serving_layer.store.readers import RawReceiptPage, Readers, ReceiptPlace
 from serving_layer.store.snapshot import (
     ReadSnapshot,
     ReadVersion,
@@ -70,8 +69,12 @@ BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of cached bodies."""
 LONG_AT_ONCE, LONG_OF_TENANT = 4, 2
 """How many long answers are computed at once, and of one tenant: all share a processor with the short ones."""
+RECEIPTS_AT_ONCE = 2
+"""How many pages of receipts are read at once, and of one tenant a single one: for each, Cassandra reads all receipts
+of a store in an hour, and each of them may have a megabyte."""
 LONG_ASKED = 64
-"""The most long answers of a tenant in progress or waiting, including those whose client has left."""
+"""The most long answers of a tenant in progress or waiting, including those whose client has left; likewise pages of
+receipts."""
 RECENT_SECONDS = 0.05
 """Greatest age of the state that a query is answered from, but where REST is asked with `Cache-Control: no-cache`."""
 
@@ -132,7 +135,8 @@ class QueryService:
         self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
         self._now, self._sleep = clocks.now, clocks.sleep
         self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
-        self._long, self._long_asked = Turns(LONG_AT_ONCE, LONG_OF_TENANT), Counter[str | None]()
+        self._long = BoundedTurns(Turns(LONG_AT_ONCE, LONG_OF_TENANT), LONG_ASKED, "long answers of this tenant")
+        self._receipts = BoundedTurns(Turns(RECEIPTS_AT_ONCE, 1), LONG_ASKED, "pages of receipts of this tenant")
         self._reads_ahead, self._read_ahead_of = False, ""  # the manifest; that of publication 0 is empty
         self._ahead: asyncio.Task[None] | None = None
 
@@ -332,22 +336,10 @@ class QueryService:
                 AnswerProducts(self._products, version.products, request.first.attributes),
                 AnswerTargets(self._targets, version.targets) if self._targets else None,
                 following=_following(request, page),
-                long_turn=nullcontext if has_turn else partial(self._long_turn, caller.tenant),
+                long_turn=nullcontext if has_turn else partial(self._long.of, caller.tenant),
             )
 
         return await self._cached(request, version, caller, body)
-
-    @asynccontextmanager
-    async def _long_turn(self, tenant: str | None) -> AsyncIterator[None]:
-        if self._long_asked[tenant] >= LONG_ASKED:
-            message = f"{LONG_ASKED} long answers of this tenant are in progress or waiting."
-            raise TooBusyError(message, do="Ask for less at once, or again in a few seconds.")
-        self._long_asked[tenant] += 1
-        try:
-            async with self._long.of(tenant):
-                yield
-        finally:
-            self._long_asked -= Counter([tenant])  # forgets who asks for none
 
     async def _known_groups(self, request: MetricsRequest, caller: Caller) -> frozenset[str]:
         """The groups of all stores that the caller may see, if the answer is by groups."""
@@ -378,7 +370,7 @@ class QueryService:
         async def body() -> bytes:
             stores = await self.stores.visible(request.stores, caller)
             at = replace(request, now=version.now)
-            long_turn = partial(self._long_turn, caller.tenant)
+            long_turn = partial(self._long.of, caller.tenant)
             response = await index_answer.answer(
                 at, stores, self.catalogue, version.snapshot, self.merged_cells, long_turn=long_turn
             )
@@ -392,7 +384,7 @@ class QueryService:
         async def body() -> bytes:
             page = await self.stores.page(request.stores, request.page, caller)
             at = replace(request, now=version.now)
-            long_turn = partial(self._long_turn, caller.tenant)
+            long_turn = partial(self._long.of, caller.tenant)
             return encode(await sensor_health.answer(at, page, version.snapshot, self.merged_cells, long_turn))
 
         return await self._cached(request, version, caller, body)
@@ -413,10 +405,23 @@ class QueryService:
                 name=request.range,
                 now=version.now,
             )
-        long_turn = partial(self._long_turn, caller.tenant)
+        long_turn = partial(self._long.of, caller.tenant)
         body = await answer_cells(view, spans, version.snapshot, self.merged_cells, long_turn)
         await self._refuse_collected(version.snapshot)
         return body
+
+    async def receipts(
+        self, caller: Caller, store: str, day: date, after: ReceiptPlace | None, limit: int
+    ) -> RawReceiptPage:
+        """A page of receipts of a store that the caller may see; see `ReceiptReader.receipts`.
+
+        Raises:
+            UnknownNameError: there is no such store, or the caller may not see it.
+            TooBusyError: the tenant has too many pages in progress or waiting.
+        """
+        await self.stores.visible([store], caller)
+        async with self._receipts.of(caller.tenant):
+            return await self.readers.receipts.receipts(store, day, after, limit)
 
     def view(self, request: CellsRequest) -> View:
         """The view of a request for cells. UnknownNameError if there is none of that name."""

@@ -100,9 +100,8 @@ async def get_raw_receipts(query: Annotated[ReceiptsQuery, Query()], answers: An
     A page ends after `limit` receipts, or before they exceed 4 MB as they were received: receipts can be large, so a
     page may have fewer than `limit` although others follow. `next` is null on the last page only.
     """
-    await answers.stores.visible([query.store], caller)
     after = None if query.after is None else read_page_token(query.after, _receipt_place)
-    page = await answers.readers.receipts.receipts(query.store, query.day, after, query.limit)
+    page = await answers.receipts(caller, query.store, query.day, after, query.limit)
     following = _receipt_token(page.receipts[-1].place) if page.has_more else None
     body = ReceiptPage(query.store, query.day, [_receipt(receipt) for receipt in page.receipts], following)
     return Response(encode(body), media_type=JSON)

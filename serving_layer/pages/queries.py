@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -27,6 +28,7 @@ from serving_layer.query.sensor_health import SensorsRequest
 from serving_layer.responses.metrics import CellsResponse, MetricResponse, MetricsResponse, Provenance
 from serving_layer.responses.sensors import SensorList
 from serving_layer.service import QueryService
+from serving_layer.store.readers import RawReceiptPage, ReceiptPlace
 from serving_layer.store.snapshot import ReadSnapshot, ReadVersion
 from serving_layer.timeline import Grain
 from views.core import View
@@ -185,6 +187,10 @@ class PageQueries:
     async def store(self, id_: str) -> Store:
         """One of them. UnknownNameError, also for a store of another tenant."""
         return await self.service.stores.registered(id_, self._caller)
+
+    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> RawReceiptPage:
+        """A page of the receipts of one of them; see `QueryService.receipts`."""
+        return await self.service.receipts(self._caller, store, day, after, limit)
 
     async def answer_all(self, queries: Sequence[PageQuery]) -> Sequence[QueryResult]:
         """The answers, in order, all from one publication and one reading of how far the speed layer is."""

@@ -16,9 +16,9 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Line, Receipt
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.business_day import BusinessDay
-from serving_layer.pages.queries import PageQuery, QueryFailure
+from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure
 from serving_layer.pages.routing import ReaderVisit, page_router
-from serving_layer.store.readers import RawReceipt, RawReceiptPage, ReceiptPlace, ReceiptReader
+from serving_layer.store.readers import RawReceipt, RawReceiptPage, ReceiptPlace
 
 router = page_router()
 MOST = 200
@@ -53,7 +53,7 @@ async def get_receipts(
         raise BadQuestionError("`from` is no instant with an offset.", do="Open an hour from the chart of a store.")
     fresh = await visit.fresh()
     end = start + HOUR
-    found = await _between(visit.queries.service.readers.receipts, store, start.astimezone(UTC), end.astimezone(UTC))
+    found = await _between(visit.queries, store, start.astimezone(UTC), end.astimezone(UTC))
     is_partial = bool(fresh.basis.missing)
     queries = [
         PageQuery(metric, (store.id,), start.isoformat(), end.isoformat(), "total", partial=is_partial)
@@ -81,13 +81,13 @@ async def get_receipts(
     return visit.page("receipts.html", fresh, values)
 
 
-async def _between(reader: ReceiptReader, store: Store, start: datetime, end: datetime) -> RawReceiptPage:
+async def _between(queries: PageQueries, store: Store, start: datetime, end: datetime) -> RawReceiptPage:
     """The receipts of [start, end) that are shown, as one page."""
     found: list[RawReceipt] = []
     last = end - MILLISECOND
     for day in sorted({start.date(), last.date()}, reverse=True):
         after = ReceiptPlace(last, "", "") if day == last.date() else None
-        page = await reader.receipts(store.id, day, after, MOST + 1)
+        page = await queries.receipts(store.id, day, after, MOST + 1)
         own = [receipt for receipt in page.receipts if receipt.place.happened_at >= start]
         found += own
         if page.has_more and len(own) == len(page.receipts):  # what follows may be of this hour, too

@@ -12,11 +12,12 @@ from master_dataset.registry.stores import Sensor, Store
 from serving_layer import service
 from serving_layer.errors import TooBusyError
 from serving_layer.keys.key import Caller
-from serving_layer.limits import Turns
+from serving_layer.limits import BoundedTurns, Turns
 from serving_layer.query import answer
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
-from serving_layer.service import LONG_OF_TENANT, QueryService
+from serving_layer.service import LONG_OF_TENANT
+from serving_layer.store.readers import RawReceiptPage
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 from tests.support.world_tables import WorldTables
@@ -172,6 +173,36 @@ def test_long_answers_of_a_tenant_wait_for_each_other_and_others_do_not() -> Non
     assert all(b'"value":1.0' in body for body in bodies)
 
 
+def test_a_tenant_reads_one_page_of_receipts_at_a_time_and_others_do_not_wait_for_it() -> None:
+    """Cassandra may have to read a hundred megabytes for a page."""
+    stores = [Store(id=f"{tenant}-{number}", timezone="UTC", tenant=tenant) for tenant in "ab" for number in range(3)]
+    asking = Asking(World(*stores))
+    reading, may_go_on = list[str](), asyncio.Event()
+
+    async def receipts(store: str, *_: object) -> RawReceiptPage:
+        reading.append(store)
+        await may_go_on.wait()
+        return RawReceiptPage([], has_more=False)
+
+    asking.answers.readers.receipts.receipts = receipts  # type: ignore[method-assign, assignment]
+
+    async def asked(store: str) -> RawReceiptPage:
+        caller = Caller("a key", store[0], frozenset({"read"}))
+        return await asking.answers.receipts(caller, store, SOLD_AT.date(), None, 100)
+
+    async def scenario() -> list[str]:
+        waiting = [asyncio.ensure_future(asked(each.id)) for each in stores]
+        await until(lambda: len(reading) >= 2)
+        await asyncio.sleep(0.05)
+        at_once = list(reading)
+        may_go_on.set()
+        await asyncio.gather(*waiting)
+        return at_once
+
+    assert [store[0] for store in asyncio.run(scenario())] == ["a", "b"]
+    assert sorted(reading) == [each.id for each in stores]
+
+
 def test_long_answers_that_nobody_may_wait_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "LONG_ASKED", 1)
     world = World(*(Store(id=each, timezone="UTC", tenant="long") for each in ("long-0", "long-1")))
@@ -204,11 +235,11 @@ def test_an_answer_holds_one_turn_at_most(monkeypatch: pytest.MonkeyPatch) -> No
     held: list[str | None] = []
 
     @asynccontextmanager
-    async def turn(_service: QueryService, tenant: str | None) -> AsyncIterator[None]:
+    async def turn(_turns: BoundedTurns, tenant: str | None) -> AsyncIterator[None]:
         held.append(tenant)
         yield
 
-    monkeypatch.setattr(QueryService, "_long_turn", turn)
+    monkeypatch.setattr(BoundedTurns, "of", turn)
     Asking(two_stores()).body(
         "/v1/metrics/net_sales", from_="2026-11-10", to="2026-11-11", by="total", grain="day", timezone="Asia/Kolkata"
     )
