@@ -1,8 +1,10 @@
 """Events that the speed layer leaves to batch start a small rebuild by themselves, on a real stack."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from statistics import median
 
 import pytest
 
@@ -85,16 +87,19 @@ def test_a_rollback_is_not_undone_by_an_old_event(stack: Stack) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(7200)
 def test_a_hundred_old_events_one_after_another_are_each_counted_once(stack: Stack) -> None:
-    store, total = "many late receipts", 100
+    store, total, took = "many late receipts", 100, list[float]()
     published(stack, store)
 
     with corrected_promptly(stack):
         for number in range(2, TIMES + 2):
             send(stack, store, number, number, OLD + timedelta(days=number % 5))
             total += number
-            expected = (total / 100, 0)
+            expected, began = (total / 100, 0), time.monotonic()
             until(lambda expected=expected: sold(stack, store) == expected, f"receipt {number} is counted")  # type: ignore[misc]
+            took.append(time.monotonic() - began)
 
+    print(f"{len(took)} old events, counted after {median(took):.0f} s (median), {max(took):.0f} s (longest)")  # noqa: T201
     verdict = stack.verify()
     assert (verdict.differing, verdict.examples) == (0, [])
