@@ -12,6 +12,8 @@ import os
 import signal
 from collections.abc import Sequence
 
+import stamina
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from lab.guarantees.brokers import FOLLOWER, LEADER, Cluster
@@ -23,6 +25,7 @@ BEFORE = AFTER = 100
 SENT = BEFORE + AFTER
 UNCLEAN, CLEAN = "unclean", "clean"
 NOBODY = -1
+PLACE_SECONDS, PLACE_ATTEMPTS = 5, 6
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
@@ -95,9 +98,13 @@ def _kill(cluster: Cluster, number: int) -> None:
     os.kill(cluster.pid(number), signal.SIGKILL)
 
 
+@stamina.retry(on=KafkaException, attempts=PLACE_ATTEMPTS, wait_max=1)
 def _place(admin: AdminClient, topic: str) -> PartitionMetadata:
-    """The partition as the brokers that answer know it: who leads it, and who is in sync."""
-    return admin.list_topics(timeout=30).topics[topic].partitions[0]
+    """The partition as the brokers that answer know it: who leads it, and who is in sync.
+
+    The client asks any broker, at first also one that has just been killed, and does not turn to another one.
+    """
+    return admin.list_topics(timeout=PLACE_SECONDS).topics[topic].partitions[0]
 
 
 EXPERIMENT = Experiment("P24", "unclean leader election", run, Need.NODES)
