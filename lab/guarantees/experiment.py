@@ -16,7 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
+import stamina
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from lab.fault_proxy import FaultProxy
 from lab.guarantees import experiments
@@ -168,6 +170,15 @@ def await_leaders(admin: AdminClient, topic: str, partitions: int) -> None:
         return len(found) == partitions and all(each.leader >= 0 for each in found.values())
 
     await_that(led, f"the partitions of `{topic}` have no leader")
+
+
+@stamina.retry(on=KafkaException, attempts=6, wait_max=1)
+def partition_of(admin: AdminClient, topic: str) -> PartitionMetadata:
+    """Return what a broker knows of partition 0 of a topic: who leads it, and who is in sync.
+
+    The client asks any broker, also one that has just been killed, and does not turn to another one by itself.
+    """
+    return admin.list_topics(topic, timeout=5).topics[topic].partitions[0]
 
 
 def await_that(condition: Callable[[], bool], otherwise: str, seconds: float = 120) -> None:

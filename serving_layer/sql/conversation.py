@@ -5,7 +5,6 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from itertools import islice
 from sys import getsizeof
 from typing import NamedTuple
 
@@ -41,8 +40,8 @@ from serving_layer.sql.protocol import (
 from serving_layer.sql.results import SHORT, Column, Prepared, QueryResult, SqlSession, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.types import TEXT_FORMAT, WIRE_TYPES, decode, encoder, parameter_type
 
-ROWS_AT_ONCE = 500
-"""Rows are written in pieces: between two, other connections get a turn."""
+PIECE_BYTES = 65_536
+"""Bytes that are collected before they are sent. Between two pieces of a result, other connections get a turn."""
 
 _DEALLOCATE = re.compile(
     r"""\s*+(?:deallocate\s++(?:prepare\s++)?(?P<name>"(?:[^"]|"")+"|\w+)|discard\s+all)\s*+;?\s*+$""", re.IGNORECASE
@@ -298,7 +297,7 @@ class Conversation:
         _require_same(prepared.columns, result.columns)
         before, most = portal.sent, message.most_rows or len(result.rows)
         portal.sent = min(before + most, len(result.rows))
-        rows = islice(result.rows, before, portal.sent)
+        rows = (result.rows[number] for number in range(before, portal.sent))
         portal.size = await self._rows(result.columns, rows, portal.formats, portal.size)
         if message.most_rows and portal.sent - before == message.most_rows:
             await self._write(PORTAL_SUSPENDED)
@@ -338,12 +337,19 @@ class Conversation:
     ) -> int:
         """Send rows. `size`: bytes of the result so far; the same after these rows is returned."""
         encode = row_encoder(columns, formats, self._session.zone)
-        remaining = iter(rows)
-        while piece := list(islice(remaining, ROWS_AT_ONCE)):
-            data = b"".join(map(encode, piece))
-            size += len(data)
-            refuse_large_result(size, self._limits.result_bytes)
-            await self._write(data)
+        data = bytearray()
+        for row in rows:
+            data += encode(row)
+            if len(data) >= PIECE_BYTES:
+                size = await self._piece(data, size)
+        return await self._piece(data, size)
+
+    async def _piece(self, data: bytearray, size: int) -> int:
+        """Send a part of a result, and empty it. `size`: as of `_rows`."""
+        size += len(data)
+        refuse_large_result(size, self._limits.result_bytes)
+        await self._write(bytes(data))
+        data.clear()
         return size
 
 

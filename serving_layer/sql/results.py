@@ -162,7 +162,7 @@ class SqlSessions(Protocol):
 SHORT = 4_000
 """Characters of a statement that is split and read at once; a longer one is in a thread, and is not remembered."""
 MOST_DIGITS, MOST_ITEMS = 38, 20_000
-"""Digits of a decimal, and items of an array that is given as a parameter or a text."""
+"""Digits of a decimal, and items of an array that is given as a parameter or a text, or of all arrays of a row."""
 
 
 def bounded(digits: str) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from serving_layer.sql.database_process import DatabaseEndedError, DatabaseProcess
 from serving_layer.sql.error_messages import (
@@ -28,7 +29,7 @@ from serving_layer.sql.error_messages import (
     stream_error,
 )
 from serving_layer.sql.held_rows import HeldRows, ResultMemory
-from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
+from serving_layer.sql.results import MOST_ITEMS, Column, SqlStateError, SqlType, SqlValue
 
 if TYPE_CHECKING:
     from serving_layer.sql.database import Setting
@@ -45,6 +46,9 @@ _MACROS = [
 ]
 _BESIDE_MB = 512
 """What its process may allocate beside the memory that DuckDB counts: for itself, texts, and rows that are sent."""
+IDLE_SANDBOXES = 8
+VALUES_AT_ONCE = 20_000
+"""How many values become Python values at once. Arrow lets no other thread of the component run meanwhile."""
 _WIDEST = 4
 """Bytes of a character in a Python text."""
 _OUTSIDE_LATIN, _OUTSIDE_PLANE = 0xC4, 0xF0
@@ -215,8 +219,12 @@ class Sandbox:
             while (batch := self._process.fetch()) is not None:
                 size += batch.nbytes
                 refuse_large_result(size, limits.result_bytes)
-                rows.reserve(sum(map(_python_bytes, batch.columns)), sum(map(_number_of_values, batch.columns)))
-                rows += _rows(batch, columns)
+                values = sum(map(_number_of_values, batch.columns))
+                rows.reserve(sum(map(_python_bytes, batch.columns)), values)
+                _refuse_many_items(batch)
+                at_once = max(1, batch.num_rows * VALUES_AT_ONCE // max(1, values))
+                for start in range(0, batch.num_rows, at_once):
+                    rows += _rows(batch.slice(start, at_once), columns)
                 if len(rows) > limits.rows:
                     break
         except OSError as error:
@@ -256,6 +264,48 @@ class Sandbox:
         with _errors():
             found = self._process.values(f"EXPLAIN {sql}")
         return [line for _, text in found for line in str(text).splitlines()]
+
+
+class Sandboxes:
+    """Databases that nothing uses, for later statements: each takes memory, and starting one takes time."""
+
+    def __init__(self, limits: Limits, setup: Sequence[str]) -> None:
+        """Without any. Arguments: as of a `Sandbox`."""
+        self._limits, self._setup = limits, setup
+        self._idle: dict[Sandbox, tuple[str, str]] = {}
+
+    def take(self, scope: str, zone: str) -> Sandbox | None:
+        """One that is open for this visibility scope and time zone; None: there is none."""
+        self._idle = {sandbox: of for sandbox, of in self._idle.items() if sandbox.is_alive}
+        found = next((sandbox for sandbox, of in reversed(self._idle.items()) if of == (scope, zone)), None)
+        if found is not None:
+            del self._idle[found]
+        return found
+
+    def take_oldest(self) -> Sandbox | None:
+        """The one that has not been used for longest, to be opened for others; None: another one may be started."""
+        if len(self._idle) < IDLE_SANDBOXES:
+            return None
+        oldest = next(iter(self._idle))
+        del self._idle[oldest]
+        return oldest
+
+    def start(self, zone: str) -> Sandbox:
+        """Another one. This takes a third of a second, so it is called in a thread."""
+        return Sandbox(zone, self._limits, self._setup)
+
+    def release(self, sandbox: Sandbox, scope: str, zone: str) -> None:
+        """Keep one for later statements, or close it if there are enough, or its process has ended."""
+        if sandbox.is_alive and len(self._idle) < IDLE_SANDBOXES:
+            self._idle[sandbox] = scope, zone
+        else:
+            sandbox.close()
+
+    def close(self) -> None:
+        """End all that nothing uses."""
+        for sandbox in self._idle:
+            sandbox.close()
+        self._idle.clear()
 
 
 @contextmanager
@@ -298,6 +348,16 @@ def _with_texts(sql: str, described: Sequence[tuple[str, str]]) -> str:
 
 def _number_of_values(array: pa.Array) -> int:
     return len(array) + (len(array.flatten()) if pa.types.is_list(array.type) else 0)
+
+
+def _refuse_many_items(batch: pa.RecordBatch) -> None:
+    """SqlStateError 54000 if the arrays of a row have more than `MOST_ITEMS` together: a row is sent as a whole."""
+    lists = [each for each in batch.columns if pa.types.is_list(each.type)]
+    if lists:
+        items = sum(pc.fill_null(pc.list_value_length(each), 0).cast(pa.int64()).to_numpy() for each in lists)
+        if int(np.max(items, initial=0)) > MOST_ITEMS:
+            message = f"The arrays of a row have more than {MOST_ITEMS:,} items."
+            raise SqlStateError("54000", message, "Return rows instead of arrays, as with `unnest`.")
 
 
 def _python_bytes(array: pa.Array) -> int:

@@ -21,7 +21,7 @@ from prometheus_client import Counter, Histogram
 
 from serving_layer.keys.throttle import network_of
 from serving_layer.sql.authentication import Login, LoginService
-from serving_layer.sql.conversation import Conversation, ConversationLimits, KeyLostError
+from serving_layer.sql.conversation import PIECE_BYTES, Conversation, ConversationLimits, KeyLostError
 from serving_layer.sql.names import DATABASE, SERVER_VERSION
 from serving_layer.sql.protocol import (
     AUTHENTICATION_OK,
@@ -58,8 +58,6 @@ SETTINGS: Mapping[str, str] = {
     "in_hot_standby": "off",
 }
 """Sent to every client at its login, with its user and time zone."""
-PIECE_BYTES = 65_536
-"""Bytes that are collected before they are sent."""
 MESSAGE_COST = 100
 """Bytes of memory that a message takes besides its content."""
 LINGER_SECONDS = 5.0
@@ -346,17 +344,20 @@ class Connection(asyncio.Protocol):
 
     async def _write(self, data: bytes) -> None:
         self._outgoing += data
-        if len(self._outgoing) >= PIECE_BYTES:
-            await self._flush()
+        while len(self._outgoing) >= PIECE_BYTES:
+            await self._flush_piece()
             await asyncio.sleep(0)  # other connections get a turn
 
     async def _flush(self) -> None:
         """Send what was collected, and wait while the client does not read. ConnectionError."""
+        await self._flush_piece()
+
+    async def _flush_piece(self) -> None:
         if self._transport.is_closing():
             raise ConnectionResetError
         if self._outgoing:
-            self._transport.write(bytes(self._outgoing))
-            self._outgoing.clear()
+            self._transport.write(bytes(self._outgoing[:PIECE_BYTES]))
+            del self._outgoing[:PIECE_BYTES]
         if not self._writable.is_set():
             try:
                 async with asyncio.timeout(self._limits.unread_seconds):

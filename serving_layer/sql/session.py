@@ -44,7 +44,7 @@ from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
 from serving_layer.sql.results import SHORT, Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
-from serving_layer.sql.sandbox import Limits, Sandbox
+from serving_layer.sql.sandbox import Limits, Sandbox, Sandboxes
 from serving_layer.sql.settings import AT_LEAST, TIMEZONE, SessionSettings
 from serving_layer.sql.statements import (
     Action,
@@ -72,7 +72,6 @@ RESULT_BYTES, ROWS_CACHED = 64 * 1024 * 1024, 20_000
 """Estimated memory of all results that are cached, and rows of one that is."""
 _BYTES_OF_RESULT, _BYTES_OF_VALUE = 2_000, 80
 BYTES_OF_TRANSACTION = 32 * 1024 * 1024
-IDLE_SANDBOXES = 8
 WAIT_SECONDS = 0.05
 """How long an interrupted thread is waited for before it is interrupted again."""
 MOST_PARAMETERS = 10_000
@@ -172,7 +171,7 @@ class Sessions:
         self._statements: LRUCache[str, Statement] = LRUCache(STATEMENTS_CACHED)
         self._plans: LRUCache[Hashable, tuple[Query, Relations, Plan]] = LRUCache(STATEMENTS_CACHED)
         self._threads = ThreadPoolExecutor(2 * most, thread_name_prefix="sql")
-        self._idle: dict[Sandbox, tuple[str, str]] = {}
+        self.sandboxes = Sandboxes(self.limits.sandbox, MACROS)
         self._is_closed = False
         self.stuck = asyncio.Event()
         """Set when a thread has not ended for so long after it was interrupted that it probably never will."""
@@ -184,16 +183,12 @@ class Sessions:
     def close(self) -> None:
         """Release all databases and threads, and wait for no thread any more. Close the sessions first."""
         self._is_closed = True
-        for sandbox in self._idle:
-            sandbox.close()
-        self._idle.clear()
+        self.sandboxes.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def relieve(self) -> None:
         """Release databases that nothing uses, and what is cached."""
-        for sandbox in self._idle:
-            sandbox.close()
-        self._idle.clear()
+        self.sandboxes.close()
         self.cached.clear()
         self.results.clear()
         gc.collect()
@@ -238,28 +233,17 @@ class Sessions:
 
     async def sandbox(self, scope: str, zone: str) -> Sandbox:
         """A database of this visibility scope and time zone that nothing uses. Give it back with `release`."""
-        self._idle = {sandbox: of for sandbox, of in self._idle.items() if sandbox.is_alive}
-        for sandbox, of in reversed(self._idle.items()):
-            if of == (scope, zone):
-                del self._idle[sandbox]
-                return sandbox
-        if len(self._idle) < IDLE_SANDBOXES:
-            return await self.in_thread(lambda: Sandbox(zone, self.limits.sandbox, MACROS), lambda: None)
-        oldest = next(iter(self._idle))
-        del self._idle[oldest]
+        if (found := self.sandboxes.take(scope, zone)) is not None:
+            return found
+        oldest = self.sandboxes.take_oldest()
+        if oldest is None:
+            return await self.in_thread(lambda: self.sandboxes.start(zone), lambda: None)
         try:
             await self.in_thread(lambda: oldest.open(zone), oldest.interrupt)
         except BaseException:
             oldest.close()
             raise
         return oldest
-
-    def release(self, sandbox: Sandbox, scope: str, zone: str) -> None:
-        """Keep a database for later statements, or close it if there are enough, or its process has ended."""
-        if sandbox.is_alive and len(self._idle) < IDLE_SANDBOXES:
-            self._idle[sandbox] = scope, zone
-        else:
-            sandbox.close()
 
     async def in_planning_turn(self, tenant: str | None, call: Callable[[], Found]) -> Found:
         """Call something that reads or plans a statement, in a thread and in a turn of the tenant.
@@ -729,12 +713,12 @@ class Session:
         try:
             found = await self._sessions.in_thread(lambda: call(sandbox), sandbox.interrupt)
         except SqlStateError:
-            self._sessions.release(sandbox, scope, zone)
+            self._sessions.sandboxes.release(sandbox, scope, zone)
             raise
         except BaseException:  # what it holds is not known
             sandbox.close()
             raise
-        self._sessions.release(sandbox, scope, zone)
+        self._sessions.sandboxes.release(sandbox, scope, zone)
         return found
 
 

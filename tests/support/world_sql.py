@@ -8,12 +8,15 @@ from typing import Any, Self, TypeVar
 from serving_layer.keys.key import Caller
 from serving_layer.sql.relations import Sources
 from serving_layer.sql.results import QueryResult, SqlStateError, SqlValue
+from serving_layer.sql.sandbox import Limits, Sandboxes
 from serving_layer.sql.session import Session, Sessions, SqlLimits
 from serving_layer.store.readers import Readers
 from tests.support.world import World
 from tests.support.world_api import Asking
 
 Found = TypeVar("Found")
+_KEPT: dict[Limits, Sandboxes] = {}
+"""Databases that nothing uses, which hold nothing: starting one for each test takes time."""
 
 
 class AskingSql:
@@ -30,6 +33,7 @@ class AskingSql:
             state.products.reader,
         )
         self.sessions = Sessions(sources, world.now, limits)
+        self.sessions.sandboxes = _KEPT.setdefault(self.sessions.limits.sandbox, self.sessions.sandboxes)
         self._loop = asyncio.Runner()
         self._own: dict[str | None, Session] = {}
 
@@ -39,6 +43,7 @@ class AskingSql:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.sessions.sandboxes = Sandboxes(Limits(), ())  # the others are for other tests
         self.sessions.close()
         self._loop.close()
 

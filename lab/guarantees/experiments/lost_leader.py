@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from lab.guarantees.brokers import FOLLOWER, LEADER, SILENCE_MS, Cluster
 from lab.guarantees.clients import Sender, flush, high_watermark, numbers
-from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, await_leaders, await_that
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, await_leaders, await_that, partition_of
 from lab.guarantees.results import Result, at_least, count_numbers, exactly
 from master_dataset.errors import OperatorError
 
@@ -109,8 +109,7 @@ def _stop(pid: int) -> None:
 
 
 def _leaders(admin: AdminClient) -> set[int]:
-    topics = admin.list_topics(timeout=30).topics
-    return {topics[name].partitions[0].leader for name in (ONE, ALL)}
+    return {partition_of(admin, name).leader for name in (ONE, ALL)}
 
 
 EXPERIMENT = Experiment("P12", "acks=1 and acks=all when the leader is lost", run, Need.NODES)

@@ -12,20 +12,17 @@ import os
 import signal
 from collections.abc import Sequence
 
-import stamina
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from lab.guarantees.brokers import FOLLOWER, LEADER, Cluster
 from lab.guarantees.clients import Sender, high_watermark, numbers
-from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, await_leaders, await_that
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, await_leaders, await_that, partition_of
 from lab.guarantees.results import Result, count_numbers, exactly
 
 BEFORE = AFTER = 100
 SENT = BEFORE + AFTER
 UNCLEAN, CLEAN = "unclean", "clean"
 NOBODY = -1
-PLACE_SECONDS, PLACE_ATTEMPTS = 5, 6
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
@@ -42,19 +39,23 @@ def _lines(cluster: Cluster) -> Sequence[Result]:
         sender.send_each(range(BEFORE))
         await_that(lambda topic=topic: high_watermark(cluster.kafka, topic) == BEFORE, "nobody follows")  # type: ignore[misc]
     _kill(cluster, FOLLOWER)
-    await_that(lambda: all(_place(admin, topic).isrs == [LEADER] for topic in senders), "the dead follower is in sync")
+    await_that(
+        lambda: all(partition_of(admin, topic).isrs == [LEADER] for topic in senders), "the dead follower is in sync"
+    )
     for sender in senders.values():
         sender.send_each(range(BEFORE, SENT))
     _kill(cluster, LEADER)
     cluster.restart(FOLLOWER)
-    await_that(lambda: _place(admin, UNCLEAN).leader == FOLLOWER, "the first broker back does not lead")
-    leads_clean = _place(admin, CLEAN).leader
+    await_that(lambda: partition_of(admin, UNCLEAN).leader == FOLLOWER, "the first broker back does not lead")
+    leads_clean = partition_of(admin, CLEAN).leader
     await_that(lambda: high_watermark(cluster.kafka, UNCLEAN) == BEFORE, "the log of the first broker is not served")
     meanwhile = count_numbers(SENT, *numbers(cluster.kafka, UNCLEAN))
     cluster.restart(LEADER)
-    await_that(lambda: _place(admin, CLEAN).leader == LEADER, "the old leader does not lead again")
-    for topic in senders:
-        await_that(lambda topic=topic: sorted(_place(admin, topic).isrs) == [FOLLOWER, LEADER], "they are not in sync")  # type: ignore[misc]
+    await_that(lambda: partition_of(admin, CLEAN).leader == LEADER, "the old leader does not lead again")
+    both = [FOLLOWER, LEADER]
+    await_that(
+        lambda: all(sorted(partition_of(admin, topic).isrs) == both for topic in senders), "they are not in sync"
+    )
     await_that(lambda: high_watermark(cluster.kafka, CLEAN) == SENT, "the log of the old leader is not served")
     lost = count_numbers(SENT, *numbers(cluster.kafka, UNCLEAN))
     fault = "follower killed, then the leader; the follower is back first"
@@ -96,15 +97,6 @@ def _create(admin: AdminClient) -> None:
 
 def _kill(cluster: Cluster, number: int) -> None:
     os.kill(cluster.pid(number), signal.SIGKILL)
-
-
-@stamina.retry(on=KafkaException, attempts=PLACE_ATTEMPTS, wait_max=1)
-def _place(admin: AdminClient, topic: str) -> PartitionMetadata:
-    """The partition as the brokers that answer know it: who leads it, and who is in sync.
-
-    The client asks any broker, at first also one that has just been killed, and does not turn to another one.
-    """
-    return admin.list_topics(timeout=PLACE_SECONDS).topics[topic].partitions[0]
 
 
 EXPERIMENT = Experiment("P24", "unclean leader election", run, Need.NODES)

@@ -15,8 +15,8 @@ import pytest
 from psycopg import errors
 
 from serving_layer.keys.throttle import network_of
-from serving_layer.sql.conversation import ConversationLimits
-from serving_layer.sql.server import PENDING, ServerLimits, SqlServer
+from serving_layer.sql.conversation import PIECE_BYTES, ConversationLimits
+from serving_layer.sql.server import PENDING, Connection, ServerLimits, SqlServer
 from serving_layer.sql.statements import AS_CSV
 from tests.support.sql_server import (
     EVERY_TYPE,
@@ -115,6 +115,27 @@ def test_a_large_result_arrives_whole(shared: RunningServer) -> None:
 
     assert len(rows) == 30000
     assert rows[-1] == (29999, "name 29999", Decimal("41098.63"))
+
+
+def test_a_row_that_is_larger_than_a_piece_arrives_whole_and_in_pieces(
+    shared: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two pieces, other connections get a turn."""
+    sizes: list[int] = []
+    send = Connection._flush_piece  # noqa: SLF001
+
+    async def noted(connection: Connection) -> None:
+        before = len(connection._outgoing)  # noqa: SLF001
+        await send(connection)
+        sizes.append(before - len(connection._outgoing))  # noqa: SLF001
+
+    monkeypatch.setattr(Connection, "_flush_piece", noted)
+    text = "".join(map(str, range(100_000)))
+    with shared.connect() as connection:
+        found = connection.execute("echo %s", (text,)).fetchone()
+
+    assert found == (text,)
+    assert max(sizes) == PIECE_BYTES
 
 
 def test_a_server_side_cursor_fetches_rows_in_parts(shared: RunningServer) -> None:

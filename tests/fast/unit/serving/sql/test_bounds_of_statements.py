@@ -17,7 +17,7 @@ from deploy.services.sql import await_stuck
 from serving_layer.sql.database_process import DatabaseProcess
 from serving_layer.sql.error_messages import stream_error
 from serving_layer.sql.plan import Plan
-from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.results import MOST_ITEMS, SqlStateError
 from serving_layer.sql.sandbox import Limits, Sandbox
 from serving_layer.sql.session import SqlLimits
 from tests.support import World
@@ -49,6 +49,10 @@ os._exit(3)
 PATIENCE_SECONDS = 20.0
 
 
+def many(items: int) -> str:
+    return f"(select array_agg(n) from generate_series(1, {items}) a(n))"  # noqa: S608 - a number
+
+
 @pytest.fixture(scope="module")
 def sql() -> Iterator[AskingSql]:
     with AskingSql(World()) as asking:
@@ -69,6 +73,28 @@ def test_texts_of_usual_lengths_are_those_of_postgresql(sql: AskingSql) -> None:
     made = "select repeat('ab', 2), repeat(null, 3), repeat('ab', -1), lpad('7', 3, '0'), rpad('7', 3, 'xy')"
 
     assert sql.rows(made) == [("abab", None, "", "007", "7xy")]
+
+
+def test_the_arrays_of_a_row_have_so_many_items_and_no_more(sql: AskingSql) -> None:
+    """A row is encoded as a whole, while every other connection waits."""
+    half = MOST_ITEMS // 2
+
+    [(one, two, nothing)] = sql.rows(f"select {many(half)}, {many(half)}, null::integer[]")
+    refused = sql.refusal(f"select {many(half)}, {many(half + 1)}")
+
+    assert (len(one), len(two), nothing) == (half, half, None)
+    assert (refused.code, bool(refused.hint)) == ("54000", True)
+
+
+def test_rows_are_the_same_however_many_values_are_converted_at_once(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT range, range(range % 5), 'x' FROM range(5000)"
+    expected = list(sandbox.query(query).rows)
+    monkeypatch.setattr("serving_layer.sql.sandbox.VALUES_AT_ONCE", 7)
+
+    assert list(sandbox.query(query).rows) == expected
+    assert len(expected) == 5000
 
 
 def test_a_thread_that_does_not_end_when_it_is_interrupted_calls_for_another_process(

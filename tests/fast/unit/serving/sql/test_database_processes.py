@@ -89,8 +89,10 @@ def test_a_database_that_has_ended_is_replaced(sql: AskingSql) -> None:
     assert sql.rows("select store, timezone from stores") == [("1", "UTC")]
 
 
-def test_the_statement_of_a_process_that_ends_says_what_to_do(sandbox: Sandbox) -> None:
-    [database] = databases()
+def test_the_statement_of_a_process_that_ends_says_what_to_do() -> None:
+    before = set(databases())
+    sandbox = Sandbox("UTC", Limits())
+    [database] = set(databases()) - before
     threading.Timer(0.5, database.kill).start()
 
     with pytest.raises(SqlStateError) as refused:
@@ -137,9 +139,10 @@ def test_a_database_ends_with_the_process_that_has_started_it() -> None:
 
 def test_a_database_has_no_setting_of_the_process_that_has_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GALATEA_CASSANDRA_PASSWORD", "secret")
+    before = set(databases())
     process = DatabaseProcess(512)
     process.values("SELECT 1")
-    [database] = databases()
+    [database] = set(databases()) - before
 
     assert not [name for name in database.environ() if name.startswith("GALATEA_")]
     process.close()
