@@ -9,7 +9,7 @@ summed, for statements that add up rows and divide then.
 import asyncio
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime
 from functools import cached_property
 from itertools import groupby
 from typing import Literal, NamedTuple
@@ -42,7 +42,7 @@ from serving_layer.sql.table import (
     empty_table,
     store_by_store,
 )
-from serving_layer.timeline import zone_named
+from serving_layer.timeline import FIRST_DAY, LAST_DAY, zone_named
 from views.core import View
 from views.core.aggregates import Histogram
 from views.core.cells import WAITING, Shape
@@ -367,31 +367,28 @@ def split_at(
 
 
 def parts_of(span: Span, days: BusinessDays, with_cells: set[date], most: int) -> list[tuple[date, date]]:
-    """The local days of a span, in parts, without parts that have no cells.
+    """The local days of a span that can be asked for, in parts, without those that have no cells.
 
     Args:
         span: dates or instants.
         days: the days of the store.
-        with_cells: the UTC days that may have cells; not empty.
+        with_cells: the UTC days that may have cells.
         most: how many days a part has.
 
     Returns:
         First day, and the day after the last one.
     """
-    starts = seconds(datetime.combine(min(with_cells), time(), UTC))
-    ends = seconds(datetime.combine(max(with_cells) + ONE_DAY, time(), UTC))
-    first, last = days.day_of(starts), days.day_of(ends - STEP)
+    first, last = FIRST_DAY, LAST_DAY
     if span.first is not None:
         first = max(first, _day(span.first, days))
     if span.last is not None:
         last = min(last, _day(span.last, days))
-    found = []
-    while first <= last:
-        until = min(first + timedelta(days=most), last + ONE_DAY)
-        touched = {first + ONE_DAY * number for number in range(-1, (until - first).days + 2)}
-        if not with_cells.isdisjoint(touched):  # a business day lies in its own UTC day and those around it
-            found.append((first, until))
-        first = until
+    around = {each + ONE_DAY * apart for each in with_cells for apart in (-1, 0, 1)}
+    touched = sorted(day for day in around if first <= day <= last)  # a business day lies in up to three UTC days
+    found: list[tuple[date, date]] = []
+    for day in touched:
+        if not found or found[-1][1] <= day:
+            found.append((day, min(day + ONE_DAY * most, touched[-1] + ONE_DAY)))
     return found
 
 

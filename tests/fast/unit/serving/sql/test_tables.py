@@ -49,6 +49,21 @@ def history() -> World:
     return world
 
 
+@pytest.mark.parametrize("at", ["1970-01-01T00:00:00Z", "1970-12-31T23:00:00Z"])
+def test_an_event_of_the_first_year_breaks_no_statement(at: str) -> None:
+    """Of whatever tenant: the clock of a till without a battery begins in 1970."""
+    world, other = history(), history()
+    for place, store in enumerate(world.stores):
+        world.receive(receipt(at, minor=5, number=900 + place, store=store), "2026-03-06T09:00:00Z")
+    for each in (world, other):
+        each.rebuild("2026-03-06T09:30:00Z")
+    with AskingSql(world) as sql, AskingSql(other) as without:
+        for table in ("sales_day", "sales_15m", "sales_by_sku_day", "metrics"):
+            query = f"select count(*) from {table}"
+            for tenant in ("default", CANARY):
+                assert sql.rows(query, tenant=tenant) == without.rows(query, tenant=tenant), (table, tenant)
+
+
 @pytest.fixture(scope="module")
 def sql() -> Iterator[AskingSql]:
     with AskingSql(history()) as asking:
