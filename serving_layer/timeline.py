@@ -354,8 +354,6 @@ class Period:
 
 FIRST_YEAR, LAST_YEAR = 1970, 2200
 """The years that an event may have (reliability 4.1)."""
-FIRST_DAY, LAST_DAY = date(FIRST_YEAR + 1, 1, 2), date(LAST_YEAR - 1, 12, 30)
-"""The days that can be asked for in every time zone: those before and after them can be needed, too."""
 
 
 def zone_named(name: str) -> ZoneInfo:

@@ -26,6 +26,7 @@ from master_dataset.registry.time_zones import zone_named
 from views.control.publication import Pointer
 from views.core.cells import CellKey, States
 from views.core.formula import FormulaValue, Term
+from views.core.local_time import FIRST_ANSWERED, LAST_ANSWERED
 from views.core.metric import MASKED, Metric, of_nothing
 from views.core.view import View
 
@@ -266,11 +267,13 @@ class TotalsComparison:
         ]
 
     def _bounds(self) -> Iterator[tuple[str, str, date | None]]:
-        days = sorted(self._days)
+        """Of the days that can be asked for: no answer says anything of others."""
         if self._rule.by_part:
+            days = filter(_is_answered, sorted(self._days))
             yield from ((f"{day}T00:00:00Z", f"{day + _ONE_DAY}T00:00:00Z", day) for day in days)
             return
-        around = dict.fromkeys(sorted({day + shift * _ONE_DAY for day in days for shift in (-1, 0, 1)}))
+        near = {day + shift * _ONE_DAY for day in self._days for shift in (-1, 0, 1)}
+        around = dict.fromkeys(filter(_is_answered, sorted(near)))
         first = None
         for day in around:
             first = first or day
@@ -299,6 +302,10 @@ class TotalsComparison:
     @staticmethod
     def _is_about(question: TotalsQuestion, key: TotalKey) -> bool:
         return question.part is not None or question.start <= str(key.day) < question.end
+
+
+def _is_answered(day: date) -> bool:
+    return FIRST_ANSWERED <= day <= LAST_ANSWERED
 
 
 def _points(body: Mapping[str, Any], metric: Metric, question: TotalsQuestion) -> dict[TotalKey, Mapping[str, Any]]:

@@ -42,13 +42,13 @@ from serving_layer.sql.table import (
     empty_table,
     store_by_store,
 )
-from serving_layer.timeline import FIRST_DAY, LAST_DAY, zone_named
+from serving_layer.timeline import zone_named
 from views.core import View
 from views.core.aggregates import Histogram
 from views.core.cells import WAITING, Shape
 from views.core.cut import instant, seconds
 from views.core.formula import Formula
-from views.core.local_time import ONE_DAY, STEP, BusinessDays, first_instant
+from views.core.local_time import FIRST_ANSWERED, LAST_ANSWERED, ONE_DAY, STEP, BusinessDays, first_instant
 from views.core.metric import Metric
 
 TableGrain = Literal["15m", "hour", "day"]
@@ -378,7 +378,7 @@ def parts_of(span: Span, days: BusinessDays, with_cells: set[date], most: int) -
     Returns:
         First day, and the day after the last one.
     """
-    first, last = FIRST_DAY, LAST_DAY
+    first, last = FIRST_ANSWERED, LAST_ANSWERED
     if span.first is not None:
         first = max(first, _day(span.first, days))
     if span.last is not None:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from serving_layer.sql.table import Span
 from serving_layer.sql.view_tables import parts_of
-from serving_layer.timeline import FIRST_DAY, LAST_DAY
-from views.core.local_time import ONE_DAY, BusinessDays
+from views.core.local_time import FIRST_ANSWERED, LAST_ANSWERED, ONE_DAY, BusinessDays
 
 ANY = st.dates(date(1970, 1, 1), date(2200, 12, 31))
 NEAR = st.dates(date(2026, 1, 1), date(2026, 4, 1))
@@ -23,7 +22,7 @@ def test_each_day_that_may_have_cells_is_in_one_part_and_no_part_is_without(
 ) -> None:
     parts = parts_of(Span(first, last), DAYS, with_cells, most)
 
-    start, end = max(FIRST_DAY, first or FIRST_DAY), min(LAST_DAY, last or LAST_DAY)
+    start, end = max(FIRST_ANSWERED, first or FIRST_ANSWERED), min(LAST_ANSWERED, last or LAST_ANSWERED)
     near = {day + ONE_DAY * apart for day in with_cells for apart in (-1, 0, 1)}
     touched = {day for day in near if start <= day <= end}
     assert all(one[1] <= two[0] for one, two in pairwise(parts))

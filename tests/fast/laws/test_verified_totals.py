@@ -121,6 +121,19 @@ def test_nothing_is_asked_before_the_first_publication() -> None:
     assert comparison.run(answers, TotalsSnapshot(pointer, END, {})) is None
 
 
+@pytest.mark.parametrize("by_part", [False, True])
+def test_days_that_cannot_be_asked_for_are_not(*, by_part: bool) -> None:
+    """The clock of a till without a battery begins in 1970."""
+    metric = next(each for each in compared_metrics(CATALOGUE.metrics.values()) if each.views == (VIEWS[0].name,))
+    comparison = TotalsComparison(TotalsRule.of(VIEWS[0], [metric], {}, by_part=by_part), [metric])
+    for day in (date(1970, 1, 1), date(1970, 12, 31), date(2026, 3, 27), date(2200, 12, 31)):
+        comparison.add(day, None)
+
+    asked = comparison.questions()
+
+    assert {each.start[:4] for each in asked} | {each.end[:4] for each in asked} == {"2026"}
+
+
 SALES = (Sale(0, 10, 199, 0), Sale(1, 20, 250, 0), Sale(0, 1500, 1000, 0))
 WEST = GroupVersion(None, {"region": "West"})
 PAIR = Chain((Store(id="0", timezone="UTC", groups=(WEST,)), Store(id="1", timezone="UTC")), SALES, (), 3000)
