@@ -30,16 +30,18 @@ def rest_client(settings: Settings, key_file: Path | None) -> "Iterator[Client]"
 
     Raises:
         RequestError: the request cannot be answered, or the key is not valid.
-        OperatorError: there is no key, or no answer.
+        OperatorError: there is no key, or others can read it, or there is no answer.
     """
+    from deploy.secret_files import read_private
     from galatea.client import Client
     from galatea.client.errors import ClientError
 
     key_file = key_file or settings.home / "operator.key"
     if not key_file.is_file():
         raise OperatorError(f"there is no key in {key_file}", do="galatea up --detach, or pass one with --key-file")
+    key = read_private("--key-file", key_file).strip()
     try:
-        with Client(settings.api_url, key_file=key_file, ca_file=settings.api.ca_file or None) as galatea:
+        with Client(settings.api_url, key, ca_file=settings.api.ca_file or None) as galatea:
             yield galatea
     except ClientError as error:
         raise _as_error(error) from error

@@ -12,6 +12,7 @@ import pytest
 from pyarrow.parquet import read_table
 from typer.testing import CliRunner, Result
 
+from deploy.secret_files import write_private
 from galatea.cli import main
 from master_dataset.errors import OperatorError, RequestError
 from master_dataset.registry.stores import GroupVersion, Store
@@ -38,7 +39,7 @@ def world() -> World:
 @pytest.fixture
 def home(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home whose API answers from that world."""
-    (tmp_path / "operator.key").write_text(OPERATOR_KEY)
+    write_private(tmp_path / "operator.key", OPERATOR_KEY)
     with served(Asking(world)) as url:
         monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
         monkeypatch.setenv("GALATEA_API_PORT", str(urlsplit(url).port))
@@ -146,3 +147,12 @@ def test_groups_are_written_as_parquet(tmp_path: Path) -> None:
     found = read_table(tmp_path / "regions.parquet").select(["group_region", "value"]).to_pylist()
     assert {row["group_region"]: row["value"] for row in found}["West"] == Decimal("2000.01")
     assert isinstance(refused.exception, RequestError)
+
+
+def test_a_key_that_others_can_read_is_refused(home: Path) -> None:
+    (home / "operator.key").chmod(0o644)
+
+    done = ask("net_sales", "--by", "total", *DAY)
+
+    assert done.exit_code
+    assert "can be read by others" in str(done.exception or done.stderr)

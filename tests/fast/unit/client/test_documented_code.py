@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from deploy.secret_files import write_private
 from galatea.client import Client
 from master_dataset.registry.stores import GroupVersion, Store
 from tests.fast.house.tree import ROOT
@@ -25,7 +26,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Three receipts, of which a publication covers two; an operator's key in the working directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".galatea").mkdir()
-    (tmp_path / ".galatea" / "operator.key").write_text(OPERATOR_KEY)
+    write_private(tmp_path / ".galatea" / "operator.key", OPERATOR_KEY)
     world = World(
         Store(id="1", timezone="Europe/Bratislava", groups=(GroupVersion(None, {"region": "West"}),)),
     )

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from typer.testing import CliRunner, Result
 
+from deploy.secret_files import write_private
 from galatea.cli import main
 from galatea.client import Client
 from master_dataset.errors import RequestError
@@ -45,7 +46,7 @@ def url() -> Iterator[str]:
 @pytest.fixture
 def home(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home whose API answers from that world."""
-    (tmp_path / "operator.key").write_text(OPERATOR_KEY)
+    write_private(tmp_path / "operator.key", OPERATOR_KEY)
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
     monkeypatch.setenv("GALATEA_API_PORT", str(urlsplit(url).port))
     return tmp_path

@@ -10,6 +10,7 @@ import pytest
 
 from deploy.reports import due
 from deploy.reports.mail import MailServer, MailServerRefusesError
+from deploy.secret_files import write_private
 from galatea.cli.report import report
 from galatea.cli.send_reports import send_reports
 from master_dataset.errors import (
@@ -45,7 +46,7 @@ def home(asking: Asking, server: ReceivedMails, tmp_path: Path, monkeypatch: pyt
         }
         for name, value in variables.items():
             monkeypatch.setenv(f"GALATEA_{name}", value)
-        (tmp_path / "operator.key").write_text(OPERATOR_KEY)
+        write_private(tmp_path / "operator.key", OPERATOR_KEY)
         yield tmp_path
 
 
