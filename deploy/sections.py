@@ -726,8 +726,8 @@ class SqlSettings(Section):
     """Maximum duration of an SQL statement in seconds, including the time it waits to start."""
     memory_mb: int = Field(default=256, ge=64)
     """Memory of the database that runs one SQL statement, in MB. Its process may take 512 MB more."""
-    process_mb: int = Field(default=3072, ge=2048)
-    """Memory that the SQL component may reserve beside its databases, in MB. Linux enforces it."""
+    process_mb: int = Field(default=2048, ge=1024)
+    """Memory that the SQL component may reserve in addition to its databases, in MB. Linux enforces it."""
     source_rows: int = Field(default=2_000_000, ge=1_000)
     """Maximum number of table rows that one SQL statement may read, after its filters on store and time."""
     result_rows: int = Field(default=200_000, ge=1)

@@ -267,7 +267,7 @@ class TotalsComparison:
         ]
 
     def _bounds(self) -> Iterator[tuple[str, str, date | None]]:
-        """Of the days that can be asked for: no answer says anything of others."""
+        """Of the days that can be asked for."""
         if self._rule.by_part:
             days = filter(_is_answered, sorted(self._days))
             yield from ((f"{day}T00:00:00Z", f"{day + _ONE_DAY}T00:00:00Z", day) for day in days)

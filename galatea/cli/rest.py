@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from galatea.client.errors import ClientError
 
 KeyFile = Annotated[
-    Path | None, Option("--key-file", help="File with the API key. Default: the operator's key in the home.")
+    Path | None,
+    Option(
+        "--key-file",
+        help="File with the API key that only its owner can read. Default: the operator's key in the home.",
+    ),
 ]
 
 

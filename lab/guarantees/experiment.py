@@ -172,7 +172,7 @@ def await_leaders(admin: AdminClient, topic: str, partitions: int) -> None:
     await_that(led, f"the partitions of `{topic}` have no leader")
 
 
-@stamina.retry(on=KafkaException, attempts=6, wait_max=1)
+@stamina.retry(on=(KafkaException, KeyError), attempts=6, timeout=None, wait_max=1)
 def partition_of(admin: AdminClient, topic: str) -> PartitionMetadata:
     """Return what a broker knows of partition 0 of a topic: who leads it, and who is in sync.
 

@@ -6,42 +6,93 @@ batches of rows. Whatever a statement does here, only this process has to be end
 It is started often, so it imports little.
 """
 
+import json
 import os
 import resource
+import socket
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from threading import Lock, Thread
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import duckdb
 import pyarrow as pa
 
 BATCH_ROWS = 2048
 """How many rows of a result are sent at once."""
+MOST_LINE_BYTES = 2**28
+"""Of a message. A syntax tree is many times as long as its statement."""
 CALL = struct.Struct("Q")
 """What is written to CONTROL: the number of the call to interrupt, counted from 1."""
 Setting = str | bool | int | float | list[str]
+Message = Mapping[str, Any]
+
+
+class Channel:
+    """Messages between the two processes: lines of JSON, and rows in Arrow's format. Nothing received is executed."""
+
+    def __init__(self, end: socket.socket) -> None:
+        """`end`: one of a pair of sockets."""
+        self._reader, self._writer = end.makefile("rb"), end.makefile("wb")
+        end.close()  # the files keep it open
+
+    def send(self, message: Message) -> None:
+        """Send a message."""
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        self._writer.flush()
+
+    def send_rows(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        """Send rows, which follow a message that announces them."""
+        with pa.ipc.new_stream(self._writer, schema) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+        self._writer.flush()
+
+    def receive(self) -> Message:
+        """The next message. EOFError: the other process has ended."""
+        line = self._reader.readline(MOST_LINE_BYTES)
+        if not line.endswith(b"\n"):
+            raise EOFError
+        found: Message = json.loads(line)
+        return found
+
+    def receive_rows(self) -> pa.Table:
+        """The rows that follow a message. ArrowInvalid or OSError if they are not complete."""
+        with pa.ipc.open_stream(self._reader) as stream:
+            return stream.read_all()
+
+    def close(self) -> None:
+        """Close this end."""
+        with suppress(OSError):  # what was not sent yet
+            self._writer.close()
+        self._reader.close()
 
 
 class Database:
-    """What the other process calls, by name. Errors are those of DuckDB and Arrow."""
+    """Runs calls, each in the name of a method. Errors are those of DuckDB and Arrow."""
 
-    def __init__(self) -> None:
-        """Nothing is open."""
+    def __init__(self, channel: Channel) -> None:
+        """Nothing is open. `channel`: what rows are sent and received over."""
+        self._channel = channel
         self._connection = duckdb.connect(":memory:")
         self._found: duckdb.DuckDBPyRelation | None = None
         self._batches: pa.RecordBatchReader | None = None
+        self.calls: Mapping[str, Callable[..., object]] = {
+            "open": self._open,
+            "hold": self._hold,
+            "drop": self._drop,
+            "prepare": self._prepare,
+            "fetch": self._fetch,
+            "values": self._values,
+        }
 
-    def open(self, settings: dict[str, Setting], setup: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Open an empty database instead of the former one.
+    def interrupt(self) -> None:
+        """Let the call that runs fail. Any thread may call this."""
+        self._connection.interrupt()
 
-        Args:
-            settings: configure it.
-            setup: statements with their parameters, which are run before the configuration is locked.
-        """
+    def _open(self, settings: dict[str, Setting], setup: Sequence[tuple[str, Sequence[str]]]) -> None:
         self._forget()
         self._connection.close()
         self._connection = duckdb.connect(":memory:", config=settings)
@@ -50,56 +101,47 @@ class Database:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
-    def hold(self, name: str, rows: bytes) -> None:
-        """Have a table of this name. `rows`: as a stream of Arrow IPC."""
-        self._connection.register(name, pa.ipc.open_stream(rows).read_all())
+    def _hold(self, name: str) -> None:
+        try:
+            table = self._channel.receive_rows()
+        except BaseException:  # noqa: BLE001 - the rest of them cannot be told from the next call
+            os._exit(1)
+        self._connection.register(name, table)
 
-    def drop(self, name: str) -> None:
-        """Have this table no more."""
+    def _drop(self, name: str) -> None:
         self._forget()
         self._connection.unregister(name)
 
-    def prepare(self, sql: str) -> list[tuple[str, str]]:
-        """Plan a query, whose rows `fetch` computes. Returns the names and types of its columns."""
+    def _prepare(self, sql: str) -> list[tuple[str, str]]:
         self._forget()
         self._found = self._connection.sql(sql)
         return [(name, str(kind)) for name, kind in zip(self._found.columns, self._found.types, strict=True)]
 
-    def fetch(self) -> bytes | None:
-        """The next rows of the query, as a stream of Arrow IPC; None: there are no more."""
+    def _fetch(self) -> pa.RecordBatch | None:
         if self._batches is None:
-            self._batches = self._prepared().to_arrow_reader(BATCH_ROWS)
+            if self._found is None:
+                raise RuntimeError("no query is prepared")
+            self._batches = self._found.to_arrow_reader(BATCH_ROWS)
         try:
-            batch = self._batches.read_next_batch()
+            return self._batches.read_next_batch()
         except StopIteration:
             self._forget()
             return None
-        return packed(batch.schema, [batch])
 
-    def values(self, sql: str, parameters: Sequence[str]) -> list[tuple[object, ...]]:
-        """All rows of a query that has few."""
+    def _values(self, sql: str, *parameters: str) -> list[tuple[object, ...]]:
         self._forget()
         return self._connection.execute(sql, parameters).fetchall()
-
-    def interrupt(self) -> None:
-        """Let the call that runs fail. Any thread may call this."""
-        self._connection.interrupt()
-
-    def _prepared(self) -> duckdb.DuckDBPyRelation:
-        if self._found is None:
-            raise RuntimeError("no query is prepared")
-        return self._found
 
     def _forget(self) -> None:
         self._found = self._batches = None
 
 
 class _Calls:
-    """Runs calls one after another. An interruption that comes late does not concern the next call."""
+    """Answers calls, one after another. An interruption that comes late does not concern the next call."""
 
-    def __init__(self, database: Database) -> None:
-        """`database`: what is called."""
-        self._database, self._number, self._is_running, self._lock = database, 0, False, Lock()
+    def __init__(self, channel: Channel) -> None:
+        self._channel, self._database = channel, Database(channel)
+        self._number, self._is_running, self._lock = 0, False, Lock()
 
     def follow(self, control: int) -> None:
         """Interrupt calls as they are named. At the end of the file, which is that of the other process, end this."""
@@ -109,48 +151,46 @@ class _Calls:
                     self._database.interrupt()
         os._exit(0)
 
-    def run(self, name: str, arguments: Sequence[object]) -> tuple[bool, object]:
-        """Whether the call was successful, and what it returned, or the error."""
+    def answer(self, call: Message) -> None:
+        """Run a call, and send what it returns, or its error."""
+        number = call["number"]
         with self._lock:
-            self._number, self._is_running = self._number + 1, True
+            self._number, self._is_running = number, True
         try:
-            return True, getattr(self._database, name)(*arguments)
+            found = self._database.calls[call["name"]](*call["arguments"])
         except Exception as error:  # noqa: BLE001 - the edge of the process: the other one raises it
-            return False, error
+            self._channel.send({"number": number, "error": type(error).__name__, "text": str(error)})
+            return
         finally:
             with self._lock:
                 self._is_running = False
-
-
-def packed(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Rows as a stream of Arrow IPC."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as stream:
-        for batch in batches:
-            stream.write_batch(batch)
-    rows: bytes = sink.getvalue().to_pybytes()
-    return rows
+        if isinstance(found, pa.RecordBatch):
+            self._channel.send({"number": number, "found": True})
+            self._channel.send_rows(found.schema, [found])
+        else:
+            self._channel.send({"number": number, "found": found})
 
 
 def main(data: int, control: int, megabytes: int) -> NoReturn:
     """Answer calls until the other process ends or closes its end.
 
     Args:
-        data: the file descriptor of a socket: names and arguments of calls, and what they returned.
+        data: the file descriptor of a socket: calls, and what they returned.
         control: that of a pipe: numbers of calls to interrupt.
-        megabytes: what this process may allocate.
+        megabytes: what this process may allocate; less if it may allocate less already.
     """
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (megabytes * 2**20, most))
-    calls = _Calls(Database())
+    wanted = megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
+    channel = Channel(socket.socket(fileno=data))
+    calls = _Calls(channel)
     Thread(target=calls.follow, args=(control,), daemon=True).start()
-    with Connection(data) as connection:
-        while True:
-            try:
-                name, arguments = connection.recv()
-            except EOFError:
-                os._exit(0)  # DuckDB complains about an orderly end
-            connection.send(calls.run(name, arguments))
+    while True:
+        try:
+            call = channel.receive()
+        except EOFError:
+            os._exit(0)  # DuckDB complains about an orderly end
+        calls.answer(call)
 
 
 if __name__ == "__main__":

@@ -338,10 +338,18 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
     return SqlStateError("XX000", _sentence(text), None)
 
 
-def ended_error(*, was_interrupted: bool) -> SqlStateError:
-    """The error for a statement whose process has ended. `was_interrupted`: because nothing else ended it."""
-    if was_interrupted:
+def ended_error(*, was_killed: bool, has_begun: bool) -> SqlStateError:
+    """The error for a statement whose process has ended.
+
+    Args:
+        was_killed: because the statement went on after it was interrupted.
+        has_begun: the process was ready for statements before.
+    """
+    if was_killed:
         return SqlStateError("57014", "The statement was canceled.", None)
+    if not has_begun:
+        again = "Try again; the log of `sql` says why."
+        return SqlStateError("58000", "The process for the statement cannot be started.", again)
     return SqlStateError("53200", "The statement needs more memory than its process has.", LESS_MEMORY)
 
 

@@ -7,11 +7,12 @@ statement that slips through the refusals of `statements` finds nothing to read 
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -44,9 +45,12 @@ _MACROS = [
     f"CREATE MACRO {name}({parameters}) AS system.main.{name}({arguments.format(most=MOST_CHARACTERS, error=TOO_LONG)})"
     for name, parameters, arguments in _BOUNDED
 ]
-_BESIDE_MB = 512
-"""What its process may allocate beside the memory that DuckDB counts: for itself, texts, and rows that are sent."""
-IDLE_SANDBOXES = 8
+_OVERHEAD_MB = 512
+"""What its process may allocate in addition to the memory that DuckDB counts: tables, texts, and itself."""
+_LEAVES_MEMORY = frozenset({"53200", "54000"})
+"""Errors after which a process is not kept: it may not give back what it has taken."""
+MOST_SANDBOXES = 8
+"""Databases that are used or kept. More are used only if more statements may run at once."""
 VALUES_AT_ONCE = 20_000
 """How many values become Python values at once. Arrow lets no other thread of the component run meanwhile."""
 _WIDEST = 4
@@ -128,8 +132,15 @@ class Sandbox:
             setup: statements that are run before the configuration is locked.
         """
         self._limits, self._setup = limits, setup
-        self._process = DatabaseProcess(limits.memory_mb + _BESIDE_MB)
-        self.open(zone)
+        try:
+            self._process = DatabaseProcess(limits.memory_mb + _OVERHEAD_MB)
+        except OSError as error:
+            raise ended_error(was_killed=False, has_begun=False) from error
+        try:
+            self.open(zone)
+        except BaseException:
+            self.close()
+            raise
 
     def open(self, zone: str) -> None:
         """Begin with an empty database, such as for another visibility scope. `zone`: as above."""
@@ -180,9 +191,13 @@ class Sandbox:
                     held.append(name)
             yield
         finally:
-            with _errors():
-                for name in held:
-                    self._process.drop(name)
+            try:
+                with _errors():
+                    for name in held:
+                        self._process.drop(name)
+            except BaseException:
+                self.close()
+                raise
 
     def describe(self, sql: str) -> Sequence[Column]:
         """The columns of a query, without running it."""
@@ -200,7 +215,7 @@ class Sandbox:
             SqlStateError: 57014 if it was interrupted, 53200 if it needs more memory than there is, 54000 if it has
                 more rows or bytes than a result may have, and what else is wrong with it.
         """
-        with _errors():
+        with self._closed_if_large(), _errors():
             described = self._process.prepare(sql)
             if any(_is_shown_as_text(kind) for _, kind in described):
                 self._process.prepare(_with_texts(sql, described))
@@ -212,6 +227,15 @@ class Sandbox:
                 rows.release()
                 raise
         return Found(columns, rows)
+
+    @contextmanager
+    def _closed_if_large(self) -> Iterator[None]:
+        try:
+            yield
+        except SqlStateError as error:
+            if error.code in _LEAVES_MEMORY:
+                self.close()
+            raise
 
     def _add(self, rows: HeldRows, columns: Sequence[Column]) -> None:
         limits, size = self._limits, 0
@@ -233,13 +257,13 @@ class Sandbox:
             message = f"The result has more than {limits.rows:,} rows."
             raise SqlStateError("54000", message, "Aggregate further, filter, or add a LIMIT.")
 
-    def constant(self, expression: str) -> tuple[object, object, str | None]:
+    def constant(self, expression: str) -> tuple[date | None, int | None, str | None]:
         """The value of an expression without columns as a date, in microseconds since 1970, and as a text.
 
         Each is None where it is none: texts are those of texts and whole numbers alone.
         """
         of = f"(SELECT {expression} AS v)"
-        date, instant = "try_cast(v AS DATE)", "epoch_us(try_cast(v AS TIMESTAMPTZ))"
+        date, instant = "try_cast(v AS DATE)::VARCHAR", "epoch_us(try_cast(v AS TIMESTAMPTZ))"
         try:
             [(kind, text)] = self._process.values(f"SELECT typeof(v), v::VARCHAR FROM {of}")  # noqa: S608 - checked before
             if kind in _WHOLE:
@@ -248,10 +272,10 @@ class Sandbox:
         except duckdb.InterruptException as error:
             raise execution_error(error) from error
         except DatabaseEndedError as error:
-            raise ended_error(was_interrupted=error.was_interrupted) from error
+            raise ended_error(was_killed=error.was_killed, has_begun=error.has_begun) from error
         except duckdb.Error:
             return None, None, None
-        return day, micros, text if kind == "VARCHAR" else None
+        return _read_date(day), micros, text if kind == "VARCHAR" else None
 
     def serialized(self, sql: str) -> str:
         """The syntax tree of a text, as JSON."""
@@ -266,46 +290,78 @@ class Sandbox:
         return [line for _, text in found for line in str(text).splitlines()]
 
 
+InThread = Callable[[Callable[[], Any], Callable[[], None]], Awaitable[Any]]
+"""Calls something that blocks in a thread; the second function interrupts it if the caller is cancelled."""
+
+
 class Sandboxes:
-    """Databases that nothing uses, for later statements: each takes memory, and starting one takes time."""
+    """Databases for statements. Some that nothing uses are kept, because starting one takes a third of a second."""
 
     def __init__(self, limits: Limits, setup: Sequence[str]) -> None:
-        """Without any. Arguments: as of a `Sandbox`."""
+        """Start none. Arguments: as of a `Sandbox`."""
         self._limits, self._setup = limits, setup
         self._idle: dict[Sandbox, tuple[str, str]] = {}
+        self._used = 0
 
-    def take(self, scope: str, zone: str) -> Sandbox | None:
-        """One that is open for this visibility scope and time zone; None: there is none."""
-        self._idle = {sandbox: of for sandbox, of in self._idle.items() if sandbox.is_alive}
-        found = next((sandbox for sandbox, of in reversed(self._idle.items()) if of == (scope, zone)), None)
-        if found is not None:
-            del self._idle[found]
-        return found
+    @asynccontextmanager
+    async def of(self, scope: str, zone: str, in_thread: InThread) -> AsyncIterator[Sandbox]:
+        """Have a database for this visibility scope and time zone. All callers are in one event loop.
 
-    def take_oldest(self) -> Sandbox | None:
-        """The one that has not been used for longest, to be opened for others; None: another one may be started."""
-        if len(self._idle) < IDLE_SANDBOXES:
-            return None
-        oldest = next(iter(self._idle))
-        del self._idle[oldest]
-        return oldest
-
-    def start(self, zone: str) -> Sandbox:
-        """Another one. This takes a third of a second, so it is called in a thread."""
-        return Sandbox(zone, self._limits, self._setup)
-
-    def release(self, sandbox: Sandbox, scope: str, zone: str) -> None:
-        """Keep one for later statements, or close it if there are enough, or its process has ended."""
-        if sandbox.is_alive and len(self._idle) < IDLE_SANDBOXES:
-            self._idle[sandbox] = scope, zone
-        else:
-            sandbox.close()
+        Raises:
+            SqlStateError: none can be started.
+        """
+        self._used += 1
+        try:
+            sandbox = self._taken(scope, zone)
+            if sandbox is None:
+                sandbox = await in_thread(lambda: Sandbox(zone, self._limits, self._setup), lambda: None)
+            elif self._idle.pop(sandbox) != (scope, zone):
+                await in_thread(partial(self._open, sandbox, zone), sandbox.interrupt)
+            try:
+                yield sandbox
+            except SqlStateError:
+                raise
+            except BaseException:  # what it holds is not known
+                sandbox.close()
+                raise
+            finally:
+                if sandbox.is_alive and len(self._idle) + self._used <= MOST_SANDBOXES:
+                    self._idle[sandbox] = scope, zone
+                else:
+                    sandbox.close()
+        finally:
+            self._used -= 1
 
     def close(self) -> None:
         """End all that nothing uses."""
         for sandbox in self._idle:
             sandbox.close()
         self._idle.clear()
+
+    def _taken(self, scope: str, zone: str) -> Sandbox | None:
+        """One that nothing uses; None: start one. If none is open for these, that which was not used for longest."""
+        for sandbox in [each for each in self._idle if not each.is_alive]:
+            del self._idle[sandbox]
+            sandbox.close()
+        for sandbox, of in reversed(self._idle.items()):
+            if of == (scope, zone):
+                return sandbox
+        return next(iter(self._idle), None) if len(self._idle) + self._used > MOST_SANDBOXES else None
+
+    @staticmethod
+    def _open(sandbox: Sandbox, zone: str) -> None:
+        try:
+            sandbox.open(zone)
+        except BaseException:
+            sandbox.close()
+            raise
+
+
+def _read_date(text: str | None) -> date | None:
+    """None also for a date beyond the years that Python knows."""
+    with suppress(ValueError):
+        return None if text is None else date.fromisoformat(text)
+    return None
 
 
 @contextmanager
@@ -315,7 +371,7 @@ def _errors() -> Iterator[None]:
     except duckdb.Error as error:
         raise execution_error(error) from error
     except DatabaseEndedError as error:
-        raise ended_error(was_interrupted=error.was_interrupted) from error
+        raise ended_error(was_killed=error.was_killed, has_begun=error.has_begun) from error
     except MemoryError as error:
         raise SqlStateError("53200", "The statement needs more memory than there is.", LESS_MEMORY) from error
 

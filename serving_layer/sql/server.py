@@ -351,12 +351,14 @@ class Connection(asyncio.Protocol):
     async def _flush(self) -> None:
         """Send what was collected, and wait while the client does not read. ConnectionError."""
         await self._flush_piece()
+        while self._outgoing:
+            await self._flush_piece()
 
     async def _flush_piece(self) -> None:
         if self._transport.is_closing():
             raise ConnectionResetError
         if self._outgoing:
-            self._transport.write(bytes(self._outgoing[:PIECE_BYTES]))
+            self._transport.write(bytes(memoryview(self._outgoing)[:PIECE_BYTES]))
             del self._outgoing[:PIECE_BYTES]
         if not self._writable.is_set():
             try:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
@@ -104,7 +104,7 @@ class SqlLimits(NamedTuple):
     statements: int = 4
     source_rows: int = 2_000_000
     sandbox: Limits = Limits()
-    held_bytes: int = 1_024_000_000
+    held_bytes: int = 682_666_666
 
 
 @dataclass
@@ -230,20 +230,6 @@ class Sessions:
     async def needed(self, sql: str, of: Hashable, find: Callable[[], Awaitable[Sequence[Needed]]]) -> Sequence[Needed]:
         """What a query that was checked reads of its tables. `sql`: for DuckDB; `of`: all else that this depends on."""
         return await _remembered(self._needed, sql, of, find)
-
-    async def sandbox(self, scope: str, zone: str) -> Sandbox:
-        """A database of this visibility scope and time zone that nothing uses. Give it back with `release`."""
-        if (found := self.sandboxes.take(scope, zone)) is not None:
-            return found
-        oldest = self.sandboxes.take_oldest()
-        if oldest is None:
-            return await self.in_thread(lambda: self.sandboxes.start(zone), lambda: None)
-        try:
-            await self.in_thread(lambda: oldest.open(zone), oldest.interrupt)
-        except BaseException:
-            oldest.close()
-            raise
-        return oldest
 
     async def in_planning_turn(self, tenant: str | None, call: Callable[[], Found]) -> Found:
         """Call something that reads or plans a statement, in a thread and in a turn of the tenant.
@@ -709,17 +695,8 @@ class Session:
 
     async def _in_sandbox(self, call: Callable[[Sandbox], Found]) -> Found:
         scope, zone = self._caller.visibility_scope, self._settings.get(TIMEZONE)
-        sandbox = await self._sessions.sandbox(scope, zone)
-        try:
-            found = await self._sessions.in_thread(lambda: call(sandbox), sandbox.interrupt)
-        except SqlStateError:
-            self._sessions.sandboxes.release(sandbox, scope, zone)
-            raise
-        except BaseException:  # what it holds is not known
-            sandbox.close()
-            raise
-        self._sessions.sandboxes.release(sandbox, scope, zone)
-        return found
+        async with self._sessions.sandboxes.of(scope, zone, self._sessions.in_thread) as sandbox:
+            return await self._sessions.in_thread(lambda: call(sandbox), sandbox.interrupt)
 
 
 _PLAN_COLUMNS = (Column("QUERY PLAN", SqlType.TEXT),)
@@ -781,8 +758,7 @@ def _bounds_in_words(needed: Needed) -> str:
 
 
 def _constant(sandbox: Sandbox, expression: exp.Expr) -> Constant:
-    day, micros, text = sandbox.constant(duckdb_sql(expression))
-    return Constant(day if isinstance(day, date) else None, micros if isinstance(micros, int) else None, text)
+    return Constant(*sandbox.constant(duckdb_sql(expression)))
 
 
 def _types_of_parameters(query: exp.Query, given: Sequence[SqlType], relations: Relations) -> list[SqlType]:

@@ -19,8 +19,8 @@ from views.core.view import WINDOW
 
 STEP = int(WINDOW.total_seconds())
 FIRST_ANSWERED, LAST_ANSWERED = date(1971, 1, 2), date(2199, 12, 30)
-"""The days that can be asked for in every time zone. An event may be a year older or younger, and such years are not
-answered: what is asked can depend on days before and after it."""
+"""The days that can be asked for in every time zone. An event may be up to a year earlier or later, and such years are
+not answered, because an answer can depend on the days before and after it."""
 
 
 def clock(zone: ZoneInfo, at: int) -> datetime:

@@ -125,22 +125,22 @@ def test_a_process_ends_although_a_statement_cannot_be_ended() -> None:
     assert (done.returncode, done.stdout.strip()) == (3, "a statement that was interrupted has not ended for 60 s")
 
 
-def test_a_database_refuses_what_would_take_its_machine_and_goes_on(sandbox: Sandbox) -> None:
-    codes = []
-    for statement in (
+@pytest.mark.parametrize(
+    "statement",
+    [
         "SELECT len(range(400000000))",
         (
             "WITH a AS (SELECT repeat('x', 10000000) t), b AS (SELECT t || t || t || t || t || t || t || t t FROM a),"
             "c AS (SELECT t || t || t || t || t || t || t || t t FROM b), d AS (SELECT t || t || t || t t FROM c) "
             "SELECT length(t) FROM d"
         ),
-    ):
-        with pytest.raises(SqlStateError) as refused:
-            sandbox.query(statement)
-        codes.append(refused.value.code)
+    ],
+)
+def test_a_database_refuses_what_would_take_its_machine(sandbox: Sandbox, statement: str) -> None:
+    with pytest.raises(SqlStateError) as refused:
+        sandbox.query(statement)
 
-    assert codes == ["53200"] * 2
-    assert sandbox.query("SELECT 1").rows == [(1,)]
+    assert refused.value.code == "53200"
 
 
 @pytest.fixture

@@ -1,16 +1,19 @@
 """Each database is in a process of its own, which ends if nothing else ends a statement."""
 
+import asyncio
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psutil
 import pyarrow as pa
 import pytest
 
 from master_dataset.registry.stores import Store
+from serving_layer.sql.database import Channel
 from serving_layer.sql.database_process import DatabaseEndedError, DatabaseProcess
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.sandbox import Limits, Sandbox
@@ -51,6 +54,13 @@ def databases() -> list[psutil.Process]:
     return [each for each in psutil.Process().children() if DATABASES in " ".join(each.cmdline())]
 
 
+def seconds_of(process: psutil.Process) -> float:
+    """Of the processor, that it has used."""
+    with suppress(psutil.NoSuchProcess):
+        return float(process.cpu_times().user)
+    return 0.0
+
+
 def await_end(pid: int) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
@@ -71,12 +81,21 @@ def test_a_statement_that_duckdb_does_not_interrupt_is_ended_and_others_go_on(
 ) -> None:
     """DuckDB looks for interruptions only between batches of rows."""
     monkeypatch.setattr("serving_layer.sql.database_process.PATIENCE_SECONDS", 0.2)
-    session = sql.open()
-    sql.answer("set statement_timeout = '300ms'", session=session)
-    before = databases()
+    session, before = sql.open(), {each.pid: seconds_of(each) for each in databases()}
 
-    assert sql.refusal(query, session=session).code == "57014"
-    assert len(set(before) - set(databases())) == 1
+    async def interrupted() -> str:
+        running = asyncio.ensure_future(session.execute(query))
+        while not (  # noqa: ASYNC110
+            busy := [each for each in databases() if seconds_of(each) > before.get(each.pid, 1) + 0.2]
+        ):
+            await asyncio.sleep(0.01)  # what is waited for has no event
+        session.interrupt()
+        with pytest.raises(SqlStateError) as refused:
+            await running
+        await asyncio.to_thread(await_end, busy[0].pid)
+        return refused.value.code
+
+    assert sql.run(interrupted()) == "57014"
     assert sql.rows("select store from stores") == [("1",)]
     assert not sql.sessions.stuck.is_set()
 
@@ -137,18 +156,72 @@ def test_a_database_ends_with_the_process_that_has_started_it() -> None:
     await_end(pid)
 
 
-def test_a_database_has_no_setting_of_the_process_that_has_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_knows_nothing_of_the_environment_that_it_does_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GALATEA_CASSANDRA_PASSWORD", "secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     before = set(databases())
     process = DatabaseProcess(512)
     process.values("SELECT 1")
     [database] = set(databases()) - before
 
-    assert not [name for name in database.environ() if name.startswith("GALATEA_")]
+    assert "secret" not in database.environ().values()
     process.close()
 
 
-def test_a_database_that_is_closed_can_be_called_no_more() -> None:
+def test_a_process_whose_answer_was_not_read_to_its_end_is_used_no_more(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of it would be taken for the answer to the next call, perhaps of another tenant."""
+
+    def fail(_: Channel) -> pa.Table:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Channel, "receive_rows", fail)
+        with pytest.raises(SqlStateError) as refused:
+            sandbox.query("SELECT * FROM range(100000)")
+
+    assert (refused.value.code, sandbox.is_alive) == ("53200", False)
+
+
+def test_a_process_that_has_taken_much_memory_is_not_kept(sandbox: Sandbox) -> None:
+    with pytest.raises(SqlStateError) as refused:
+        sandbox.query("SELECT range FROM range(1000000)")
+
+    assert (refused.value.code, sandbox.is_alive) == ("54000", False)
+
+
+def test_a_database_that_cannot_be_started_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nothing")
+    before = psutil.Process().num_fds()
+
+    for _ in range(5):
+        with pytest.raises(SqlStateError, match="cannot be started"):
+            Sandbox("UTC", Limits())
+
+    assert psutil.Process().num_fds() <= before
+
+
+def test_a_database_that_ends_at_its_start_is_no_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+
+    with pytest.raises(SqlStateError) as refused:
+        Sandbox("UTC", Limits())
+
+    assert refused.value.code == "58000"
+
+
+def test_a_database_may_have_a_lower_limit_of_memory_already() -> None:
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_DATA, (2**29, 2**29));"
+        "from serving_layer.sql.sandbox import Limits, Sandbox; print(Sandbox('UTC', Limits()).query('SELECT 1').rows)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[(1,)]"
+
+
+def test_a_database_that_is_closed_can_no_longer_be_called() -> None:
     process = DatabaseProcess(512)
     process.close()
     process.close()
