@@ -19,6 +19,7 @@ from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.registry.registry import Registry
 from views.core.cut import month_of
 from views.core.day_cells import DayParts, DayShape
+from views.core.large_blocks import days_of_parts, note_of, parts_of
 from views.core.local_time import BusinessDays
 from views.core.view import View
 
@@ -36,6 +37,9 @@ _REQUEST_CHARACTERS = 30_000
 """Cassandra rejects batches of more than 50 KiB by default. A larger block is written without a batch."""
 
 Row = dict[str, Any]
+_SELECT = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
+BlockKey = tuple[str, str, date, str, date]
+"""View, store, month, run and day."""
 
 
 class Digest(NamedTuple):
@@ -75,7 +79,14 @@ class BlockWriter:
             "INSERT INTO batch_cells (view_name, store, month, run, day, block) VALUES (?, ?, ?, ?, ?, ?)"
         )
         for batch in batches:
-            statements = [(self._statement(insert, month, own), None) for month, own in requests(batch.to_pylist())]
+            rows = batch.to_pylist()
+            kept = [{**row, "block": note_of(row["block"])} for row in rows]
+            statements = [(self._statement(insert, month, own), None) for month, own in requests(kept)]
+            statements += [
+                (insert.bind((self.view, row["store"], month_of(row["day"]), self.run, kept_under, part)), None)
+                for row in rows
+                for kept_under, part in parts_of(row["day"], row["block"])
+            ]
             execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
             failpoint(Failpoint.REBUILD_BLOCKS)
             digests = [digest_of(block) for block in batch.column("block").to_pylist()]
@@ -125,6 +136,29 @@ class RunWriter:
 
 Apply = Callable[[RunWriter], Iterable[pa.RecordBatch]]
 """Applies a writer to rows of `cell_rows`, and returns what it yields."""
+
+
+def read_blocks(session: "Session", keys: Sequence[BlockKey]) -> list[str | None]:
+    """The blocks of these keys, in order; None: there is none, or only a part of it."""
+    select = session.prepare(_SELECT)
+    found = execute_concurrent_with_args(session, select, keys, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+    return [_whole(session, key, rows.one()) for key, (_, rows) in zip(keys, found, strict=True)]
+
+
+def read_one_block(session: "Session", key: BlockKey) -> str | None:
+    """The block of this key; None as of `read_blocks`."""
+    return _whole(session, key, session.execute(session.prepare(_SELECT), key).one())
+
+
+def _whole(session: "Session", key: BlockKey, row: Any) -> str | None:  # noqa: ANN401 - the driver has no types
+    if row is None:
+        return None
+    kept: str = row.block
+    if not (days := days_of_parts(key[-1], kept)):
+        return kept
+    select = session.prepare(_SELECT)
+    parts = [session.execute(select, (*key[:-1], day)).one() for day in days]
+    return None if None in parts else "".join(part.block for part in parts)
 
 
 def digest_of(block: str) -> str:

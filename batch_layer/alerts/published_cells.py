@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from batch_layer.ledger.change import differing, digests
-from batch_layer.run import Manifest
+from batch_layer.run import Manifest, read_one_block
 from master_dataset.errors import PublicationMovedError
 from views.alerts.rule_metrics import AlertableView, alertable_views
 from views.core.cells import read_block
@@ -21,7 +21,6 @@ from views.registry import view_named
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 _STORES = "SELECT stores FROM run_days WHERE run = ? AND view_name = ? AND day = ?"
 _LONGEST = timedelta(hours=27)
 """The longest window (a business day on which clocks are set back), plus the grace period until it is evaluated."""
@@ -102,8 +101,8 @@ class PublishedCells:
         if run is None:
             return {}
         key = (view, store, month_of(day), run, day)
-        row = self.session.execute(self.session.prepare(_BLOCK), key).one()
-        return _summed(_followed(view), row.block) if row else {}
+        block = read_one_block(self.session, key)
+        return _summed(_followed(view), block) if block else {}
 
     def _stores(self, run: str, view: str, day: date) -> frozenset[str]:
         return _stores(self.session, run, view, day)

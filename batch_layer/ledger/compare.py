@@ -16,6 +16,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 
 from batch_layer.ledger.correction import EVENTS_NAMED, INSERT_BLOCK, Cause, Correction, summed, written
 from batch_layer.ledger.explaining import Contribution, cause_of
+from batch_layer.run import read_blocks
 from batch_layer.speed_span import SpeedPartition, SpeedSpan
 from views.core.aggregates import Column, Value
 from views.core.cells import WINDOW_KEY, CellKey, States, read_block
@@ -74,7 +75,6 @@ def _number(value: Value | str) -> Value:
 
 COMPARED = pa.schema([("store", pa.string()), ("month", pa.date32()), ("totals", pa.string()), ("open", pa.bool_())])
 """A row per unit. `totals`: `Summed` as JSON. `open`: whether something in it is unexplained."""
-_SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 _IN_FLIGHT = 32
 Cells = dict[CellKey, States]
 Unit = Mapping[str, Any]
@@ -174,11 +174,9 @@ class LedgerComparer:
         session, name = self.connect(), self.view.name
         places = [(at, unit["store"], day) for at, unit in enumerate(units) for day in unit["days"] if day in runs]
         keys = [(name, store, month_of(day), runs[day], day) for _, store, day in places]
-        select = session.prepare(_SELECT_BLOCK)
-        results = execute_concurrent_with_args(session, select, keys, concurrency=_IN_FLIGHT, raise_on_first_error=True)
-        for (at, *_), (_, rows) in zip(places, results, strict=True):
-            if (row := rows.one()) is not None:
-                found[at].append(row.block)
+        for (at, *_), block in zip(places, read_blocks(session, keys), strict=True):
+            if block is not None:
+                found[at].append(block)
         partitions = [
             (at, SpeedPartition(name, unit["store"], received))
             for at, unit in enumerate(units)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pyarrow as pa
-from cassandra.concurrent import execute_concurrent_with_args
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
-from batch_layer.run import read_digests, read_manifest
+from batch_layer.run import read_blocks, read_digests, read_manifest
 from master_dataset.cassandra_tables import leased
 from master_dataset.delta.append import REWRITES, committed_once
 from master_dataset.errors import DefinitionNotCoveredError, NothingPublishedError, PublicationMovedError
@@ -28,8 +27,6 @@ from views.core.view import View
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-_SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
-_IN_FLIGHT = 32
 _PARTITIONS = ["day", "run"]
 Runs = Mapping[date, str]
 """The run that computed the cells of a day."""
@@ -128,17 +125,14 @@ class CorrectedTable:
         return PublicationMovedError(message, do="Run it again: it then writes the current publication.")
 
     def _cells(self, runs: Runs, of: Mapping[date, Sequence[str]]) -> Iterator[pa.RecordBatch]:
-        select = self._session.prepare(_SELECT_BLOCK)
         for day, stores in sorted(of.items()):
             run = runs[day]
             keys = [(self._view.name, store, month_of(day), run, day) for store in stores]
-            found = execute_concurrent_with_args(self._session, select, keys, _IN_FLIGHT, raise_on_first_error=True)
-            for store, (_, rows) in zip(stores, found, strict=True):
-                row = rows.one()
-                if row is None:
+            for store, block in zip(stores, read_blocks(self._session, keys), strict=True):
+                if block is None:
                     self._moved = self._taken_away(day)
                     raise self._moved
-                yield self._batch(row.block, store, day, run)
+                yield self._batch(block, store, day, run)
 
     def _batch(self, block: str, store: str, day: date, run: str) -> pa.RecordBatch:
         columns: dict[str, Sequence[object]] = orjson.loads(block)

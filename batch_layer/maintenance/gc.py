@@ -35,6 +35,7 @@ from master_dataset.failpoints import Failpoint, failpoint
 from views.control.publication import SERIAL
 from views.control.recompute import PlanNumber, Problem, Recomputes, owner
 from views.core.cut import utc
+from views.core.large_blocks import day_of_block
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -47,13 +48,14 @@ _OF_DAY = f"{_OF_RUN} AND day = ?"
 
 
 class Block(NamedTuple):
-    """The key of a block and when it was written."""
+    """A row of a block: its key, and when it was written. `kept_under`: the day in its key, if it is part of one."""
 
     view: str
     store: str
     month: date
     run: str
     day: date
+    kept_under: date
     written_at: datetime
 
     @property
@@ -97,7 +99,9 @@ class GarbageTables:
         keys = "SELECT view_name, store, month, run, day, writetime(block) AS micros FROM batch_cells"
         for row in self._pages(keys):
             written_at = _instant(row.micros or 0)
-            yield Block(row.view_name, row.store, row.month.date(), row.run, row.day.date(), written_at)
+            month, kept_under = row.month.date(), row.day.date()
+            day = day_of_block(month, kept_under)
+            yield Block(row.view_name, row.store, month, row.run, day, kept_under, written_at)
 
     def run_days(self) -> Iterator[RunDay]:
         """Every (view, day) that a run wrote; those of a run and view follow each other."""
@@ -167,7 +171,7 @@ class GarbageTables:
             if deleted and len(deleted) == len(blocks):
                 yield of_run, key, len(deleted)
             else:
-                yield from ((of_day, (*key, block.day), 1) for block in deleted)
+                yield from ((of_day, (*key, block.kept_under), 1) for block in deleted)
 
     def _pages(self, query: str) -> Iterator[Any]:
         return iter(self._session.execute(SimpleStatement(query, fetch_size=_KEYS_AT_ONCE)))

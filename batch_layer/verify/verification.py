@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import pyarrow as pa
-from cassandra.concurrent import execute_concurrent_with_args
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -27,7 +26,7 @@ from batch_layer.blocks import Extent, StoreDay, blocks_used
 from batch_layer.context import BatchContext
 from batch_layer.deliveries import deliveries
 from batch_layer.master import Master
-from batch_layer.run import read_manifest
+from batch_layer.run import read_blocks, read_manifest
 from batch_layer.speed_span import PARTITIONS_SQL, STORE_DAYS, SpeedPartition, SpeedSpan, StoreDayFinder
 from batch_layer.verify.totals import (
     Answers,
@@ -80,7 +79,6 @@ COMPARED = pa.schema(
 )
 """A row per store and day: cells on either side, how many differ, one of them as text; what the recomputed cells of
 the batch add up to stands in its first row."""
-_SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,12 @@ class CellComparer:
             keys = [
                 (self.view.name, r["store"], month_of(r["day"]), self.runs.get(r["day"], ""), r["day"]) for r in rows
             ]
-            found = execute_concurrent_with_args(session, session.prepare(_SELECT_BLOCK), keys, concurrency=32)
+            found = read_blocks(session, keys)
             speed = self._speed_rows([(row["store"], row["day"]) for row in rows])
             recomputed = [(row["store"], row["day"], dict(read_block(self.view, row["block"]))) for row in rows]
             results = [
-                self._compare(store, day, cells, result.one(), speed)
-                for (store, day, cells), (_, result) in zip(recomputed, found, strict=True)
+                self._compare(store, day, cells, block, speed)
+                for (store, day, cells), block in zip(recomputed, found, strict=True)
             ]
             if results:
                 results[0]["totals"] = self.totals.add_up(recomputed)
@@ -131,10 +129,10 @@ class CellComparer:
         store: str,
         day: date,
         recomputed: Mapping[CellKey, States],
-        published: Any,  # noqa: ANN401 - a driver's row
+        published: str | None,
         speed: Mapping[StoreDay, list[Addition]],
     ) -> dict[str, Any]:
-        batch = read_block(self.view, published.block) if published else iter(())
+        batch = read_block(self.view, published) if published else iter(())
         fresh = speed.get((store, day), [])
         merged = {cell.key: cell.merged for cell in merge_cells(self.view, batch, fresh, self.speed.since)}
         keys = merged.keys() | recomputed.keys()

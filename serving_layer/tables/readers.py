@@ -8,7 +8,7 @@ TopicTables       generations, partition_growths
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 import orjson
@@ -38,6 +38,7 @@ from views.control.speed_layout import CELL_TABLES, SELECT_DEFINITIONS, SpeedLay
 from views.control.token import topic_tag
 from views.core.cut import month_of
 from views.core.day_cells import DayParts
+from views.core.large_blocks import days_of_parts
 
 LAYOUTS_KEPT = 16
 """Of how many generations a process keeps where their rows lie; one of them is read."""
@@ -125,8 +126,21 @@ class BatchTables:
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         """One read, since the days of a month lie together; between these days there may be others."""
-        rows = await self._session.rows(self._blocks, view, store, month_of(days[0]), run, min(days), max(days))
-        return {day_of(day): block for day, block in rows}
+
+        async def read(first: date, last: date) -> dict[date, str]:
+            rows = await self._session.rows(self._blocks, view, store, month_of(days[0]), run, first, last)
+            return {day_of(day): block for day, block in rows}
+
+        found = await read(min(days), max(days))
+        return {day: whole for day, kept in found.items() if (whole := await self._whole(read, day, kept)) is not None}
+
+    @staticmethod
+    async def _whole(read: "Callable[[date, date], Awaitable[dict[date, str]]]", day: date, kept: str) -> str | None:
+        """A block that may be in parts; None if one is missing."""
+        if not (under := days_of_parts(day, kept)):
+            return kept
+        parts = [(await read(each, each)).get(each) for each in under]
+        return None if None in parts else "".join(filter(None, parts))
 
     async def day_parts(self, run: str, view: str) -> Mapping[date, DayParts]:
         """Of the days whose row says it."""
