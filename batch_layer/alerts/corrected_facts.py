@@ -18,6 +18,7 @@ from batch_layer.alerts.published_cells import PublishedCells
 from views.alerts.alert import AlertCause
 from views.alerts.audit_facts import CauseQuery, SignOfLife, SignQuery
 from views.core.cut import instant
+from views.core.large_blocks import LINES_AT_ONCE, days_of_lines
 from views.core.local_time import STEP, Span, round_down
 from views.registry import view_named
 
@@ -68,8 +69,16 @@ class LedgerCauses:
                 yield row.lines
 
     def _block(self, lines: str, view: str, store: str, day: date) -> Any:  # noqa: ANN401 - of two forms
-        row = self.session.execute(self.session.prepare(_BLOCK), (lines, view, store, day)).one()
-        return orjson.loads(row.block) if row else []
+        found: list[Any] = []
+        for kept_under in days_of_lines(day):
+            row = self.session.execute(self.session.prepare(_BLOCK), (lines, view, store, kept_under)).one()
+            part = orjson.loads(row.block) if row else []
+            if isinstance(part, Mapping):
+                return part
+            found += part
+            if len(part) < LINES_AT_ONCE:
+                break
+        return found
 
 
 def _within(by_ledgers: Any, span: Span) -> Iterator[str]:  # noqa: ANN401 - likewise

@@ -21,6 +21,7 @@ from batch_layer.speed_span import SpeedPartition, SpeedSpan
 from views.core.aggregates import Column, Value
 from views.core.cells import WINDOW_KEY, CellKey, States, read_block
 from views.core.cut import instant, month_of
+from views.core.large_blocks import lines_in_parts
 from views.core.sketch import sketch_of
 from views.core.view import View
 
@@ -129,7 +130,11 @@ class LedgerComparer:
                 if day in unit["days"]:
                     by_day.setdefault(day, []).append(line)
             key = (self.subject, self.view.name, unit["store"])
-            inserts += [(*key, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
+            inserts += [
+                (*key, kept_under, written(lines), self.stamp)
+                for day, own in sorted(by_day.items())
+                for kept_under, lines in lines_in_parts(day, own)
+            ]
             sums = summed(line for own in by_day.values() for line in own)
             row = {"store": unit["store"], "month": unit["month"], "totals": msgspec.json.encode(sums).decode()}
             found.append(row | {"open": "unexplained" in sums})

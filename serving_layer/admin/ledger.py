@@ -27,7 +27,11 @@ class Ledger(NamedTuple):
 
 
 class LedgerBlock(NamedTuple):
-    """The corrections of a view, store and UTC day: JSON, a list of rows or `{"whole": cause, "run": run, ...}`."""
+    """The corrections of a view, store and UTC day: JSON, a list of rows or `{"whole": cause, "run": run, ...}`.
+
+    `day`: that which the block is kept under. Of a list, it may be one of the first centuries, because a day with very
+    many rows has several blocks.
+    """
 
     store: str
     day: date

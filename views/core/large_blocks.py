@@ -1,24 +1,29 @@
-"""Blocks of cells that are larger than what Cassandra accepts at once, which are kept in parts, and a note of how many.
+"""Blocks of cells, and lines of ledgers, that are larger than what Cassandra accepts at once: they are kept in parts.
 
-Parts lie in the partition of their block, under the same run, so that they are deleted with it. Their days are those of
+Parts of a block lie in its partition, under the same run, so that they are deleted with it. Their days are those of
 the first centuries, which no block has.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from itertools import count
+from typing import TypeVar
 
 from views.core.cut import month_of
 
+Line = TypeVar("Line")
 MOST_CHARACTERS = 500_000
 """Of a part. Cassandra accepts 8 MB in all, and a character has up to four bytes."""
+LINES_AT_ONCE = 500
+"""Of a ledger: each names up to 20 events."""
 _NOTE = "parts:"
 _DAYS_OF_MONTH, _BEFORE = 31, date(1900, 1, 1)
 
 
 def note_of(block: str) -> str:
     """What is kept as the block: itself, or how many parts it has."""
-    count = -(-len(block) // MOST_CHARACTERS)
-    return block if count <= 1 else f"{_NOTE}{count}"
+    number = -(-len(block) // MOST_CHARACTERS)
+    return block if number <= 1 else f"{_NOTE}{number}"
 
 
 def parts_of(day: date, block: str) -> Iterator[tuple[date, str]]:
@@ -30,8 +35,8 @@ def parts_of(day: date, block: str) -> Iterator[tuple[date, str]]:
 
 def days_of_parts(day: date, kept: str) -> list[date]:
     """The days that the parts of a block are kept under, in order; empty: `kept` is the block itself."""
-    count = int(kept.removeprefix(_NOTE)) if kept.startswith(_NOTE) else 0
-    return [_kept_under(day, number) for number in range(count)]
+    parts = int(kept.removeprefix(_NOTE)) if kept.startswith(_NOTE) else 0
+    return [_kept_under(day, number) for number in range(parts)]
 
 
 def day_of_block(month: date, kept_under: date) -> date:
@@ -39,6 +44,19 @@ def day_of_block(month: date, kept_under: date) -> date:
     if kept_under >= _BEFORE:
         return kept_under
     return month_of(month) + timedelta(days=(kept_under - date.min).days % _DAYS_OF_MONTH)
+
+
+def lines_in_parts(day: date, lines: Sequence[Line]) -> Iterator[tuple[date, Sequence[Line]]]:
+    """The lines of this day, as many as are kept together, and the day that these are kept under."""
+    for under, first in zip(days_of_lines(day), range(0, len(lines), LINES_AT_ONCE), strict=False):
+        yield under, lines[first : first + LINES_AT_ONCE]
+
+
+def days_of_lines(day: date) -> Iterator[date]:
+    """The days that lines of this day may be kept under. The next one is needed only if there are `LINES_AT_ONCE`."""
+    yield day
+    for number in count():
+        yield _kept_under(day, number)
 
 
 def _kept_under(day: date, number: int) -> date:

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from views.core import large_blocks
 from views.core.cut import month_of
-from views.core.large_blocks import day_of_block, days_of_parts, note_of, parts_of
+from views.core.large_blocks import (
+    LINES_AT_ONCE,
+    day_of_block,
+    days_of_lines,
+    days_of_parts,
+    lines_in_parts,
+    note_of,
+    parts_of,
+)
 
 DAYS = st.dates(date(1970, 1, 1), date(2200, 12, 31))
 
@@ -35,6 +43,18 @@ def test_no_two_parts_of_a_month_are_kept_under_the_same_day(days: list[date], c
     assert len(first) == len(second) == count
     assert month_of(days[0]) != month_of(days[1]) or first.isdisjoint(second)
     assert {day_of_block(month_of(days[0]), each) for each in first} == {days[0]}
+
+
+@given(DAYS, st.integers(0, 3_000))
+def test_the_lines_of_a_day_are_found_again(day: date, number: int) -> None:
+    kept = dict(lines_in_parts(day, range(number)))
+    found: list[int] = []
+    for under in days_of_lines(day):
+        found += kept.get(under, ())
+        if len(kept.get(under, ())) < LINES_AT_ONCE:
+            break
+
+    assert found == list(range(number))
 
 
 @given(DAYS)
