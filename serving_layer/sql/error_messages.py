@@ -277,6 +277,10 @@ _SENTENCES: Sequence[tuple[str, _Say]] = (
         _always("22003", "The fraction of a percentile is between 0 and 1.", "Write 0.95 for the 95th percentile."),
     ),
     (
+        r"Invalid escape string\. Escape string must be",
+        _always("22025", "The escape string of LIKE has more than one character.", "Such as `LIKE '50!%' ESCAPE '!'`."),
+    ),
+    (
         r"UNNEST requires a single list",
         _always("42883", "The function unnest needs an array.", "Such as `unnest(ARRAY[1, 2])`."),
     ),
@@ -290,6 +294,7 @@ _KNOWN = [(re.compile(pattern, re.DOTALL if "Candidate" in pattern else 0), say)
 _STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
     (duckdb.OutOfMemoryException, "53200", LESS_MEMORY),
     (duckdb.ParserException, "42601", None),
+    (duckdb.SyntaxException, "42601", None),
     (duckdb.BinderException, "42703", None),
     (duckdb.CatalogException, "42883", None),
     (duckdb.ConversionException, "22P02", None),
