@@ -263,18 +263,17 @@ class Sandbox:
         Each is None where it is none: texts are those of texts and whole numbers alone.
         """
         of = f"(SELECT {expression} AS v)"
-        date, instant = "try_cast(v AS DATE)::VARCHAR", "epoch_us(try_cast(v AS TIMESTAMPTZ))"
-        try:
-            [(kind, text)] = self._process.values(f"SELECT typeof(v), v::VARCHAR FROM {of}")  # noqa: S608 - checked before
-            if kind in _WHOLE:
-                return None, None, text
-            [(day, micros)] = self._process.values(f"SELECT {date}, {instant} FROM {of}")  # noqa: S608 - checked before
-        except duckdb.InterruptException as error:
-            raise execution_error(error) from error
-        except DatabaseEndedError as error:
-            raise ended_error(was_killed=error.was_killed, has_begun=error.has_begun) from error
-        except duckdb.Error:
-            return None, None, None
+        casts = "try_cast(v AS DATE)::VARCHAR, epoch_us(try_cast(v AS TIMESTAMPTZ))"
+        with _errors():
+            try:
+                [(kind, text)] = self._process.values(f"SELECT typeof(v), v::VARCHAR FROM {of}")  # noqa: S608 - checked before
+                if kind in _WHOLE:
+                    return None, None, text
+                [(day, micros)] = self._process.values(f"SELECT {casts} FROM {of}")  # noqa: S608 - checked before
+            except duckdb.InterruptException:
+                raise
+            except duckdb.Error:
+                return None, None, None
         return _read_date(day), micros, text if kind == "VARCHAR" else None
 
     def serialized(self, sql: str) -> str:
@@ -312,10 +311,10 @@ class Sandboxes:
         """
         self._used += 1
         try:
-            sandbox = self._taken(scope, zone)
+            sandbox, is_open = self._take(scope, zone)
             if sandbox is None:
                 sandbox = await in_thread(lambda: Sandbox(zone, self._limits, self._setup), lambda: None)
-            elif self._idle.pop(sandbox) != (scope, zone):
+            elif not is_open:
                 await in_thread(partial(self._open, sandbox, zone), sandbox.interrupt)
             try:
                 yield sandbox
@@ -338,15 +337,15 @@ class Sandboxes:
             sandbox.close()
         self._idle.clear()
 
-    def _taken(self, scope: str, zone: str) -> Sandbox | None:
-        """One that nothing uses; None: start one. If none is open for these, that which was not used for longest."""
+    def _take(self, scope: str, zone: str) -> tuple[Sandbox | None, bool]:
+        """A kept one, and whether it is open for these; if none is, the one unused for longest. None: start another."""
         for sandbox in [each for each in self._idle if not each.is_alive]:
             del self._idle[sandbox]
             sandbox.close()
-        for sandbox, of in reversed(self._idle.items()):
-            if of == (scope, zone):
-                return sandbox
-        return next(iter(self._idle), None) if len(self._idle) + self._used > MOST_SANDBOXES else None
+        found = next((sandbox for sandbox, of in reversed(self._idle.items()) if of == (scope, zone)), None)
+        if found is None and len(self._idle) + self._used > MOST_SANDBOXES:
+            found = next(iter(self._idle), None)
+        return found, found is not None and self._idle.pop(found) == (scope, zone)
 
     @staticmethod
     def _open(sandbox: Sandbox, zone: str) -> None:
