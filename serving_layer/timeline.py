@@ -26,7 +26,18 @@ from serving_layer.errors import BadQuestionError
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Point, WeatherRow
 from views.core.cut import seconds
-from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset, round_down, round_up
+from views.core.local_time import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    ONE_DAY,
+    STEP,
+    BusinessDays,
+    Span,
+    clock,
+    offset,
+    round_down,
+    round_up,
+)
 
 Grain = Literal["15m", "hour", "day", "week", "month", "year", "weekday", "hour_of_week", "total"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
@@ -350,10 +361,6 @@ class Period:
                 point = self.timeline.point_of(window)
                 found[point] = found.get(point, 0) + 1
         return found
-
-
-FIRST_YEAR, LAST_YEAR = 1970, 2200
-"""The years that an event may have (reliability 4.1)."""
 
 
 def zone_named(name: str) -> ZoneInfo:

@@ -18,7 +18,9 @@ from views.core.cut import seconds
 from views.core.view import WINDOW
 
 STEP = int(WINDOW.total_seconds())
-FIRST_ANSWERED, LAST_ANSWERED = date(1971, 1, 2), date(2199, 12, 30)
+FIRST_YEAR, LAST_YEAR = 1970, 2200
+"""The years that an event may have."""
+FIRST_ANSWERED, LAST_ANSWERED = date(FIRST_YEAR + 1, 1, 2), date(LAST_YEAR - 1, 12, 30)
 """The days that can be asked for in every time zone. An event may be up to a year earlier or later, and such years are
 not answered, because an answer can depend on the days before and after it."""
 
