@@ -70,8 +70,9 @@ class LedgerCauses:
 
     def _block(self, lines: str, view: str, store: str, day: date) -> Any:  # noqa: ANN401 - of two forms
         found: list[Any] = []
+        select = self.session.prepare(_BLOCK)
         for kept_under in days_of_lines(day):
-            row = self.session.execute(self.session.prepare(_BLOCK), (lines, view, store, kept_under)).one()
+            row = self.session.execute(select, (lines, view, store, kept_under)).one()
             part = orjson.loads(row.block) if row else []
             if isinstance(part, Mapping):
                 return part

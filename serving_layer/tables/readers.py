@@ -8,7 +8,7 @@ TopicTables       generations, partition_growths
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 import orjson
@@ -127,20 +127,20 @@ class BatchTables:
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         """One read, since the days of a month lie together; between these days there may be others."""
 
-        async def read(first: date, last: date) -> dict[date, str]:
-            rows = await self._session.rows(self._blocks, view, store, month_of(days[0]), run, first, last)
-            return {day_of(day): block for day, block in rows}
+        place = view, store, month_of(days[0]), run
+        found = await self._kept(place, min(days), max(days))
+        return {day: whole for day, kept in found.items() if (whole := await self._whole(place, day, kept)) is not None}
 
-        found = await read(min(days), max(days))
-        return {day: whole for day, kept in found.items() if (whole := await self._whole(read, day, kept)) is not None}
-
-    @staticmethod
-    async def _whole(read: "Callable[[date, date], Awaitable[dict[date, str]]]", day: date, kept: str) -> str | None:
+    async def _whole(self, place: tuple[object, ...], day: date, kept: str) -> str | None:
         """A block that may be in parts; None if one is missing."""
         if not (under := days_of_parts(day, kept)):
             return kept
-        parts = [(await read(each, each)).get(each) for each in under]
+        parts = [(await self._kept(place, each, each)).get(each) for each in under]
         return None if None in parts else "".join(filter(None, parts))
+
+    async def _kept(self, place: tuple[object, ...], first: date, last: date) -> dict[date, str]:
+        rows = await self._session.rows(self._blocks, *place, first, last)
+        return {day_of(day): block for day, block in rows}
 
     async def day_parts(self, run: str, view: str) -> Mapping[date, DayParts]:
         """Of the days whose row says it."""
