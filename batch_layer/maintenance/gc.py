@@ -48,7 +48,7 @@ _OF_DAY = f"{_OF_RUN} AND day = ?"
 
 
 class Block(NamedTuple):
-    """A row of a block: its key, and when it was written. `kept_under`: the day in its key, if it is part of one."""
+    """The key of a row, and when it was written. `kept_under`: the day in its key; a part of a block has another one."""
 
     view: str
     store: str
