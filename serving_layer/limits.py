@@ -109,7 +109,7 @@ class BoundedTurns:
     """Turns for which only so many of one name may wait."""
 
     def __init__(self, turns: Turns, most_asked: int, what: str) -> None:
-        """`turns`: what is waited for. `most_asked`: of one name, in progress or waiting. `what`: their name in errors."""
+        """`turns`: waited for. `most_asked`: of one name, in progress or waiting. `what`: how errors call them."""
         self._turns, self._most_asked, self._what = turns, most_asked, what
         self._asked: Counter[Hashable] = Counter()
 

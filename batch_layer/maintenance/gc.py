@@ -48,7 +48,7 @@ _OF_DAY = f"{_OF_RUN} AND day = ?"
 
 
 class Block(NamedTuple):
-    """The key of a row, and when it was written. `kept_under`: the day in its key; a part of a block has another one."""
+    """The key of a row, and when it was written. `kept_under`: the day in it, which is not that of the block for a part."""
 
     view: str
     store: str

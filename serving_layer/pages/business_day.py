@@ -8,9 +8,9 @@ from typing import Self
 from master_dataset.registry.stores import WEEKDAYS, Store
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import gettext as _
-from serving_layer.timeline import FIRST_YEAR, LAST_YEAR, zone_named
+from serving_layer.timeline import zone_named
 from views.core.cut import seconds
-from views.core.local_time import BusinessDays, round_down
+from views.core.local_time import FIRST_YEAR, LAST_YEAR, BusinessDays, round_down
 
 DAY = timedelta(days=1)
 

@@ -126,7 +126,6 @@ class BatchTables:
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         """One read, since the days of a month lie together; between these days there may be others."""
-
         place = view, store, month_of(days[0]), run
         found = await self._kept(place, min(days), max(days))
         return {day: whole for day, kept in found.items() if (whole := await self._whole(place, day, kept)) is not None}
