@@ -48,7 +48,7 @@ _OF_DAY = f"{_OF_RUN} AND day = ?"
 
 
 class Block(NamedTuple):
-    """The key of a row, and when it was written. `kept_under`: the day in it, which is not that of the block for a part."""
+    """The key of a row, and when it was written. `kept_under`: the day in it; a part has one of its own."""
 
     view: str
     store: str

@@ -28,11 +28,14 @@ def receipts(count: int, first: int, age: timedelta) -> Iterator[bytes]:
 
 
 def sold(stack: Stack) -> tuple[float, int] | None:
-    """The store's sales, and how many events wait; None as long as speed answers nothing."""
+    """The store's sales, and how many events wait; None as long as speed answers nothing, or nothing of the store."""
     found = stack.request("GET", "/v1/metrics/net_sales", params={"store": STORE, "grain": "total", **around_now()})
     if found.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
         return None
+    assert found.status_code == HTTPStatus.OK, found.text
     body = found.json()
+    if not body["series"]:
+        return None
     return body["series"][0]["points"][0]["value"] or 0.0, body["as_of"]["waiting_for_batch"]
 
 
