@@ -1,11 +1,12 @@
 """At least mine, while processes are killed: no answer lacks what its client has sent or seen before.
 
-Each writer posts a receipt of its own store and asks for the store at once, again and again. Meanwhile a process of the
-API or of the speed layer is killed, or suspended for longer than its lease. Requests that fail are sent again; only
-answers count. An answer with other numbers than the receipts that were sent is a violation.
+Each writer posts a receipt for each of its stores and asks for them at once, again and again. Meanwhile a process of
+the API or of the speed layer is killed, or suspended for longer than its lease. Requests that fail are sent again; only
+answers count. A store with other numbers than the receipts that were sent is a violation.
 
-`AT_LEAST_PAIRS` is how many receipts are sent and asked for, `AT_LEAST_WRITERS` how many writers share them, and
-`AT_LEAST_SEED` says which processes are hurt.
+`AT_LEAST_PAIRS` is how many receipts are sent and asked for, `AT_LEAST_WRITERS` how many writers share them,
+`AT_LEAST_STORES` how many stores each writer has,
+`AT_LEAST_SEED` says which processes are hurt, and `AT_LEAST_SECONDS_BETWEEN_FAULTS` how often.
 """
 
 import os
@@ -36,9 +37,11 @@ Found = TypeVar("Found")
 
 PAIRS = int(os.environ.get("AT_LEAST_PAIRS", "2000"))
 WRITERS = int(os.environ.get("AT_LEAST_WRITERS", "16"))
+STORES = int(os.environ.get("AT_LEAST_STORES", "1"))
+ROUNDS = PAIRS // (WRITERS * STORES)
 SEED = int(os.environ.get("AT_LEAST_SEED", "11"))
 NAMES = ("api", "api-2", "speed", "speed-2")
-BETWEEN_SECONDS = 5
+BETWEEN_SECONDS = float(os.environ.get("AT_LEAST_SECONDS_BETWEEN_FAULTS", "5"))
 TOPIC = "pos_transactions"
 METRICS = ("net_sales", "sku_net_sales")
 """Of two views. Together they count only complete micro-batches, alone the newest rows."""
@@ -52,31 +55,34 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 class Writer:
-    """Sends receipts of one store, and asks for them."""
+    """Sends receipts of its stores, and asks for them."""
 
     def __init__(self, stack: Stack, number: int) -> None:
-        self._store = f"mine-{number}"
+        self._name = f"mine-{number}"
+        self._stores = [f"{self._name}-{store}" for store in range(STORES)]
         self._url, self._key = stack.settings.api_url, stack.operator_key
         self.counts = Counter[str]()
         self.violations: list[str] = []
 
-    def run(self, pairs: int) -> None:
+    def run(self, rounds: int) -> None:
         with Client(self._url, self._key, timeout=30) as plain:
             client = plain.read_your_writes()
-            for number in range(1, pairs + 1):
+            for number in range(1, rounds + 1):
                 at = datetime.now(UTC).isoformat(timespec="milliseconds")
-                event = receipt(at, minor=100, number=number, store=self._store)
-                self._until_answered(lambda event=event: client.ingest(TOPIC, [event]).accepted == 1 or None)  # type: ignore[misc]
+                events = [receipt(at, minor=100, number=number, store=store) for store in self._stores]
+                self._until_answered(lambda events=events: client.ingest(TOPIC, events).accepted == STORES or None)  # type: ignore[misc]
                 metrics = METRICS if number % 2 else METRICS[: 1 + number // 2 % 2]
-                values = self._until_answered(lambda metrics=metrics: self._asked(client, metrics))  # type: ignore[misc]
-                self.counts["pairs"] += 1
-                if set(values) != {number}:
-                    self.violations.append(f"{self._store}: {number} were sent, and {metrics} are {values}")
+                answers = self._until_answered(lambda metrics=metrics: self._asked(client, metrics))  # type: ignore[misc]
+                self.counts["pairs"] += STORES
+                for metric, values in zip(metrics, answers, strict=True):
+                    if wrong := {store: values.get(store) for store in self._stores if values.get(store) != number}:
+                        self.violations.append(f"{number} were sent to each store, and {metric} is {wrong}")
 
-    def _asked(self, client: Client, metrics: tuple[str, ...]) -> list[object]:
+    def _asked(self, client: Client, metrics: tuple[str, ...]) -> list[dict[str | None, object]]:
+        """Of each metric, the value of each store."""
         span = around_now()
-        answers = client.several(metrics, start=span["from"], end=span["to"], store=self._store, grain="total")
-        return [point.value for each in answers.answers for series in each.series for point in series.points]
+        answers = client.several(metrics, start=span["from"], end=span["to"], store=self._stores, grain="total")
+        return [{each.store: each.points[0].value for each in answer.series} for answer in answers.answers]
 
     def _until_answered(self, call: "Callable[[], Found | None]") -> Found:
         """Whatever fails is tried again: a process may have been killed just now."""
@@ -89,7 +95,7 @@ class Writer:
                 found = None
             if found is not None:
                 return found
-            assert time.monotonic() < deadline, f"{self._store} gets no answer"
+            assert time.monotonic() < deadline, f"{self._name} gets no answer"
             time.sleep(0.2)
 
 
@@ -137,11 +143,11 @@ def test_no_answer_lacks_what_its_client_has_sent_or_seen_while_processes_are_ki
     writers = [Writer(stack, number) for number in range(WRITERS)]
     Writer(stack, WRITERS).run(1)  # a generation that is killed again and again before it is complete is never served
     with faults(stack) as met, ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(lambda writer: writer.run(PAIRS // WRITERS), writers))
+        list(pool.map(lambda writer: writer.run(ROUNDS), writers))
     counts = sum((each.counts for each in writers), Counter[str]())
     violations = [violation for each in writers for violation in each.violations]
     print(f"{counts['pairs']} pairs, {len(violations)} violations; faults {dict(met)}; tried again {dict(counts)}")  # noqa: T201
 
     assert violations == []
-    assert counts["pairs"] == PAIRS // WRITERS * WRITERS
+    assert counts["pairs"] == ROUNDS * WRITERS * STORES
     assert met, "no process was killed"
