@@ -34,7 +34,9 @@ DAY = "day"
 ROWS_AT_ONCE = 200_000
 """Day cells that a worker holds before it writes them."""
 ROWS_OF_PART = 50_000
-"""The most day cells of one row in Cassandra: some hundred kilobytes."""
+"""The most day cells of one row in Cassandra: usually some hundred kilobytes."""
+BYTES_OF_PART = 2 * 2**20
+"""Of such a row, if it has several day cells: dimensions may be 256 bytes long, and Cassandra accepts 8 MB."""
 _UTC = BusinessDays(zone_named("UTC"))
 _MOST, _MOST_RECEIPTS = 2**62, 2**31 - 1
 """A sum whose parts might exceed it is left to the blocks, which are merged without a bound."""
@@ -167,9 +169,20 @@ class PartBuffer:
         for day in pc.unique(rows[DAY]):
             of_day = rows.filter(pc.equal(rows[DAY], day)).drop_columns([DAY])
             for first in range(0, of_day.num_rows, ROWS_OF_PART):
-                part = of_day.slice(first, ROWS_OF_PART).combine_chunks()
-                self._parts += 1
-                yield day.as_py(), f"{self.attempt}-{self._parts}", packed(part), pc.unique(part[STORE]).to_pylist()
+                for part, block in _bounded_parts(of_day.slice(first, ROWS_OF_PART).combine_chunks()):
+                    self._parts += 1
+                    yield day.as_py(), f"{self.attempt}-{self._parts}", block, pc.unique(part[STORE]).to_pylist()
+
+
+def _bounded_parts(part: pa.Table) -> Iterator[tuple[pa.Table, bytes]]:
+    """The part and how it is kept; in halves, again and again, while that has more than `BYTES_OF_PART`."""
+    block = packed(part)
+    if len(block) <= BYTES_OF_PART or part.num_rows == 1:
+        yield part, block
+        return
+    half = part.num_rows // 2
+    for each in (part.slice(0, half), part.slice(half)):
+        yield from _bounded_parts(each.combine_chunks())
 
 
 def packed(part: pa.Table) -> bytes:

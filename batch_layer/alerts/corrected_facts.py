@@ -18,7 +18,7 @@ from batch_layer.alerts.published_cells import PublishedCells
 from views.alerts.alert import AlertCause
 from views.alerts.audit_facts import CauseQuery, SignOfLife, SignQuery
 from views.core.cut import instant
-from views.core.large_blocks import LINES_AT_ONCE, days_of_lines
+from views.core.large_blocks import days_of_lines
 from views.core.local_time import STEP, Span, round_down
 from views.registry import view_named
 
@@ -73,12 +73,12 @@ class LedgerCauses:
         select = self.session.prepare(_BLOCK)
         for kept_under in days_of_lines(day):
             row = self.session.execute(select, (lines, view, store, kept_under)).one()
-            part = orjson.loads(row.block) if row else []
+            if row is None:
+                break
+            part = orjson.loads(row.block)
             if isinstance(part, Mapping):
                 return part
             found += part
-            if len(part) < LINES_AT_ONCE:
-                break
         return found
 
 

@@ -133,7 +133,7 @@ class LedgerComparer:
             inserts += [
                 (*key, kept_under, written(lines), self.stamp)
                 for day, own in sorted(by_day.items())
-                for kept_under, lines in lines_in_parts(day, own)
+                for kept_under, lines in lines_in_parts(day, own, lambda line: len(written([line])))
             ]
             sums = summed(line for own in by_day.values() for line in own)
             row = {"store": unit["store"], "month": unit["month"], "totals": msgspec.json.encode(sums).decode()}

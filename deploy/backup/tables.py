@@ -70,7 +70,7 @@ TRUTH = (
 HISTORY = (
     Group(
         (KeptTable(PUBLICATIONS), KeptTable("ledgers")),
-        (KeptTable("corrections"), KeptTable(RECOMPUTES), KeptTable(AUDITS)),
+        (KeptTable("corrections", rows_at_once=16), KeptTable(RECOMPUTES), KeptTable(AUDITS)),
     ),
     # Positions before the tables that they are about: what is read twice changes nothing, what is not read is lost.
     Group((), (KeptTable(ARCHIVE_POSITIONS, written_at="position"), KeptTable(ALERT_POSITIONS))),

@@ -4,7 +4,7 @@ Parts of a block lie in its partition, under the same run, so that they are dele
 the first centuries, which no block has.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import count
 from typing import TypeVar
@@ -14,8 +14,8 @@ from views.core.cut import month_of
 Line = TypeVar("Line")
 MOST_CHARACTERS = 500_000
 """Of a part. Cassandra accepts 8 MB in all, and a character has up to four bytes."""
-LINES_AT_ONCE = 500
-"""Of a ledger: each names up to 20 events."""
+MOST_BYTES = 1_000_000
+"""Of the lines of a ledger that are kept together. One line may have 100 kB: it names up to 20 events."""
 _NOTE = "parts:"
 _DAYS_OF_MONTH, _BEFORE = 31, date(1900, 1, 1)
 
@@ -46,14 +46,26 @@ def day_of_block(month: date, kept_under: date) -> date:
     return month_of(month) + timedelta(days=(kept_under - date.min).days % _DAYS_OF_MONTH)
 
 
-def lines_in_parts(day: date, lines: Sequence[Line]) -> Iterator[tuple[date, Sequence[Line]]]:
-    """The lines of this day, as many as are kept together, and the day that these are kept under."""
-    for under, first in zip(days_of_lines(day), range(0, len(lines), LINES_AT_ONCE), strict=False):
-        yield under, lines[first : first + LINES_AT_ONCE]
+def lines_in_parts(
+    day: date, lines: Sequence[Line], size_of: Callable[[Line], int]
+) -> Iterator[tuple[date, Sequence[Line]]]:
+    """The lines of this day, as many as are kept together, and the day that these are kept under.
+
+    `size_of`: the bytes of a line.
+    """
+    under, first, size = days_of_lines(day), 0, 0
+    for at, line in enumerate(lines):
+        own = size_of(line)
+        if at > first and size + own > MOST_BYTES:
+            yield next(under), lines[first:at]
+            first, size = at, 0
+        size += own
+    if lines:
+        yield next(under), lines[first:]
 
 
 def days_of_lines(day: date) -> Iterator[date]:
-    """The days that lines of this day may be kept under. The next one is needed only if there are `LINES_AT_ONCE`."""
+    """The days that lines of this day may be kept under, without end: after the last lines, there are none."""
     yield day
     for number in count():
         yield _kept_under(day, number)

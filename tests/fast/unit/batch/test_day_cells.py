@@ -1,6 +1,7 @@
 """Day cells as Spark's workers make them: parts of UTC days by the business days of each store."""
 
 from datetime import date, time, timedelta
+from random import Random
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -95,3 +96,21 @@ def test_parts_are_of_one_day_each_and_hold_every_row(monkeypatch: pytest.Monkey
     ]
     assert [unpack(packed)["store"].to_pylist() for _, _, packed, _ in parts][:2] == [["0", "1", "2"], ["3"]]
     assert list(buffer.parts()) == []
+
+
+def test_parts_have_few_bytes_however_long_their_texts_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(day_cells, "BYTES_OF_PART", 4_000)
+    stores = [Random(number).randbytes(128).hex() for number in range(40)]
+    buffer = PartBuffer("one")
+    buffer.add(
+        DayCells(DayShape.of(SALES), {}).of(
+            pa.Table.from_pylist([row for store in stores for row in cells_of(store, [MIDNIGHT])])
+        )
+    )
+
+    parts = list(buffer.parts())
+
+    assert max(len(block) for _, _, block, _ in parts) <= 4_000
+    assert sorted(store for *_, own in parts for store in own) == sorted(stores)
+    assert [unpack(block)["store"].to_pylist() for _, _, block, _ in parts] == [own for *_, own in parts]
+    assert len({name for _, name, _, _ in parts}) == len(parts)
