@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 LINES = "application/x-ndjson"
 PLAIN, GZIP = "identity", "gzip"
+PAST_DAY_BYTES = 256_000
+"""What each day before the last month counts for: the archive writes a file for every day, however few events it has,
+and a rebuild computes each of them."""
 FEWER = f"Send fewer events in a request, or compress it with `{GZIP}`."
 
 
@@ -91,8 +94,8 @@ async def send_events(
     rejected (`reason`, `pointer` to the field, a `sentence`) or unknown (the broker did not confirm it in time: send it
     again, it counts once). 422: all are rejected. What is rejected is not kept. 503: nothing is known to have arrived,
     so send the same again after `Retry-After`. 429: the key sends too many requests per second, or too many bytes of
-    events per minute. `token` names what was accepted, for `at_least` of a question. The
-    header `Galatea-Token` also names what the request had in `Galatea-At-Least`.
+    events per minute, where each day more than 31 days ago counts as 256 kB more. `token` names what was accepted, for
+    `at_least` of a question. The header `Galatea-Token` also names what the request had in `Galatea-At-Least`.
     """
     found, known = source_named(source), token_of(request)
     authenticator: Authenticator = request.app.state.authenticator
@@ -104,6 +107,7 @@ async def send_events(
                 results = await ingest.ingest(found, body, caller.tenant)
         finally:  # whoever is refused has been read, and may have been sent
             authenticator.sent.count(caller, body.size)
+    authenticator.sent.count(caller, results.past_days * PAST_DAY_BYTES)
     named = (known or EventToken()).joined(results.token) if results.token is not None else None
     headers = {TOKEN_HEADER: named.text()} if named is not None else None
     return Response(encode(results.response()), results.status(), headers, JSON)

@@ -55,6 +55,9 @@ UNKNOWN = EventResult(
     "The broker did not confirm it in time. If you send it again, it counts once.",
 )
 TOO_LARGE = EventResult(EventStatus.REJECTED, Reason.TOO_LARGE, "", f"The record is larger than {MAX_BYTES:,} bytes.")
+RECENT_DAYS = 31
+"""Days whose events are usual."""
+_DAY_MS = 86_400_000
 FOREIGN_STORE = "foreign_store"
 """The only reason that does not come from the parser: it depends on the sender."""
 
@@ -77,6 +80,8 @@ class EventResults:
         """
         self.items, self.token = items, token
         self.counts = collections.Counter(item.outcome for item in items)
+        self.past_days = 0
+        """Of how many days before the last `RECENT_DAYS` the events are that were sent."""
 
     def status(self) -> HTTPStatus:
         """202 if all are accepted, 422 if all are rejected, else 207. BrokerUnavailableError if all are unknown."""
@@ -251,6 +256,9 @@ class IngestService:
         validator = EventValidator(source, await self._known_stores(), tenant, self._now_us())
         validated = await self._validated(validator, body)
         results = await self._send(source.topic, validated)
+        recent = self._now_us() // 1000 // _DAY_MS - RECENT_DAYS
+        days = {each.happened_ms // _DAY_MS for each in validated if isinstance(each, ValidEvent)}
+        results.past_days = sum(day < recent for day in days)
         for outcome, count in results.counts.items():
             EVENTS.labels(source.topic, outcome).inc(count)
         return results

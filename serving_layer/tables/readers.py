@@ -40,6 +40,8 @@ from views.core.cut import month_of
 from views.core.day_cells import DayParts
 from views.core.large_blocks import days_of_parts
 
+PARTS_AT_ONCE = 16
+"""Of day cells, from Cassandra: each may have 2 MB."""
 LAYOUTS_KEPT = 16
 """Of how many generations a process keeps where their rows lie; one of them is read."""
 _SELECT_ENTRY = (
@@ -117,6 +119,7 @@ class BatchTables:
         self._day_cells = session.prepare(
             "SELECT part, block FROM day_cells WHERE run = ? AND view_name = ? AND day = ?"
         )
+        self._day_cells.fetch_size = PARTS_AT_ONCE
 
     async def stores_of(self, run: str, view: str, month: date) -> Mapping[date, frozenset[str]]:
         """Days with the same stores, which are most of a month, share one set; all sets share the texts."""

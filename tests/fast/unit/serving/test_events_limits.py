@@ -7,18 +7,22 @@ import struct
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
+from datetime import UTC, datetime
 
 import httpx
 import pytest
 from starlette.types import Message
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from serving_layer.api.events import PAST_DAY_BYTES
 from serving_layer.errors import BodyTooLargeError, BodyUnreadableError
 from serving_layer.ingest import ingest
 from serving_layer.ingest.events_body import EventsBody, decompress
+from serving_layer.ingest.ingest import RECENT_DAYS
 from serving_layer.keys.rates import ByteLimiter
 from serving_layer.limits import LIMITS, Limits
 from tests.support import World
+from tests.support import receipt as simple_receipt
 from tests.support.corpus.case import receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
 
@@ -322,6 +326,7 @@ def client(asking: Asking) -> httpx.AsyncClient:
 def test_a_key_that_has_sent_too_many_bytes_waits_and_the_operator_does_not(asking: Asking) -> None:
     object.__setattr__(asking.app.state.authenticator, "sent", ByteLimiter(60_000, lambda: 0.0))
     key = f"Bearer {asking.keys.make('default', 'ingest')}"
+    asking.clock_us = 1_773_000_000_000_000  # two days after the receipt
 
     first, second = (asking.sent(sized(100_000), authorization=key) for _ in range(2))
 
@@ -345,3 +350,17 @@ def test_bytes_count_decompressed_whatever_becomes_of_the_events(asking: Asking,
     assert (first.status_code, second.status_code) == (status, 429)
     assert second.headers["Retry-After"] == "41"
     assert "as many seconds as `Retry-After` says" in second.json()["detail"]
+
+
+def test_a_day_long_past_counts_for_more_than_the_bytes_of_its_events(asking: Asking) -> None:
+    object.__setattr__(asking.app.state.authenticator, "sent", ByteLimiter(4 * PAST_DAY_BYTES, lambda: 0.0))
+    now = asking.clock_us // 1_000_000
+    key = f"Bearer {asking.keys.make('default', 'ingest')}"
+
+    def sent_of(days: range) -> int:
+        at = [datetime.fromtimestamp(now - 86_400 * day, UTC).isoformat() for day in days]
+        body = b"\n".join(simple_receipt(each, minor=100, number=number) for number, each in enumerate(at))
+        return asking.sent(body, content_type=LINES, authorization=key).status_code
+
+    assert [sent_of(range(RECENT_DAYS)) for _ in range(3)] == [202] * 3
+    assert [sent_of(range(100, 105)) for _ in range(2)] == [202, 429]
