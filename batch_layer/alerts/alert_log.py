@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import orjson
@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.record import headers_of_message
 from master_dataset.kafka.topics import Topics
 from views.alerts.alert import (
     ALERTS_TOPIC,
@@ -28,7 +29,7 @@ from views.alerts.alert import (
     alert_statuses,
     parse_instant_ms,
 )
-from views.alerts.signatures import AlertSignatures, Headers, RecordPlace
+from views.alerts.signatures import AlertSignatures, RecordPlace
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -168,7 +169,7 @@ class AlertLog:
     def _record(self, topic: str, message: Message) -> Alert | None:
         """None for a record that another program wrote; the alert processor makes it a dead letter."""
         value, place = message.value() or b"", RecordPlace(topic, message.partition() or 0, message.offset() or 0)
-        if not self._signatures.is_ours(place, value, cast("Headers", message.headers() or ())):
+        if not self._signatures.is_ours(place, value, headers_of_message(message)):
             log.warning("alert_audit.not_signed", place="/".join(map(str, place)))
             return None
         try:

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.client_errors import explained
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.record import headers_of_message
 from master_dataset.parsing.parse import is_marker
 
 RECORDS_PER_POLL = 1000
@@ -113,7 +114,7 @@ class _Counter:
         if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name for it
             raise KafkaException(error)
         if error is None and offset < self._until[part]:
-            if not is_marker(message.headers() or []):  # type: ignore[arg-type]  # a list
+            if not is_marker(headers_of_message(message)):
                 _add(self._runs[part], offset)
             self._at[part] = offset + 1
         if error is not None or offset + 1 >= self._until[part]:

@@ -58,4 +58,16 @@ class ConsumerRecord(NamedTuple):
         """Convert the driver's message. A missing key or value becomes an empty one."""
         _, received_ms = message.timestamp()
         position = message.topic(), message.partition(), message.offset()
-        return cls(*position, message.key() or b"", message.value() or b"", received_ms, message.headers() or ())
+        return cls(*position, message.key() or b"", message.value() or b"", received_ms, headers_of_message(message))
+
+
+def headers_of_message(message: Any) -> "Sequence[tuple[str, bytes | None]]":  # noqa: ANN401 - likewise
+    """Return the headers of the driver's message.
+
+    No headers if the driver cannot read them, as any sender may bring about: it reads at most 100,000, with names in
+    UTF-8.
+    """
+    try:
+        return message.headers() or ()
+    except (SystemError, UnicodeDecodeError):  # the driver's way to say that a name is not UTF-8
+        return ()

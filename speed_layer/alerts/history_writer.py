@@ -10,7 +10,7 @@ up to there.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -19,6 +19,7 @@ from prometheus_client import Counter
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError, DependencyUnavailableError
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.lag import LagProbe
+from master_dataset.kafka.record import headers_of_message
 from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.parse import Headers
 from speed_layer.alerts.fold import LogRecord
@@ -113,7 +114,7 @@ class KafkaAlertsTopic:
             error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
             if error is None:
                 at = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
-                headers = cast("Headers", message.headers() or ())
+                headers = headers_of_message(message)
                 found.append(TopicRecord(partition, offset + 1, at, message.value(), headers))
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
                 found.append(TopicRecord(partition, offset))

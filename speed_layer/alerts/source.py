@@ -7,7 +7,7 @@ processor notices a topic that was recreated, and a position that Kafka has lost
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import structlog
@@ -16,12 +16,10 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from master_dataset.errors import BrokerUnavailableError, OperatorError
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.record import headers_of_message
 from speed_layer.alerts.fold import LogRecord
 from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
 from views.alerts.signatures import AlertSignatures, RecordPlace
-
-if TYPE_CHECKING:
-    from master_dataset.parsing.parse import Headers
 
 POLL_RECORDS = 500
 POLL_SECONDS = 0.2
@@ -194,7 +192,7 @@ class PartitionReader:
         topic, offset = message.topic() or "", message.offset() or 0
         error = message.error()
         if error is None:
-            headers = cast("Headers", message.headers() or ())
+            headers = headers_of_message(message)
             entry = LogRecord(offset, max(message.timestamp()[1], self._opened_ms), message.value(), headers)
             return SourceRecord(topic, offset + 1, entry)
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
