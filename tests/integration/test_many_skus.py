@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from random import Random
 
 import pytest
 
@@ -27,9 +28,9 @@ def receipts(count: int, first: int, age: timedelta) -> Iterator[bytes]:
         yield receipt(at, lines, number=number, store=STORE)
 
 
-def sold(stack: Stack) -> tuple[float, int] | None:
+def sold(stack: Stack, store: str = STORE) -> tuple[float, int] | None:
     """The store's sales, and how many events wait; None as long as speed answers nothing, or nothing of the store."""
-    found = stack.request("GET", "/v1/metrics/net_sales", params={"store": STORE, "grain": "total", **around_now()})
+    found = stack.request("GET", "/v1/metrics/net_sales", params={"store": store, "grain": "total", **around_now()})
     if found.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
         return None
     assert found.status_code == HTTPStatus.OK, found.text
@@ -63,5 +64,29 @@ def test_a_rebuild_keeps_blocks_and_ledgers_that_are_larger_than_a_message_of_ca
 
     assert sold(stack) == (due, 0)
     assert corrections(stack) >= LATE * LINES
+    verdict = stack.verify()
+    assert (verdict.differing, verdict.examples) == (0, [])
+
+
+def test_a_rebuild_keeps_texts_of_which_no_message_of_cassandra_holds_as_many(stack: Stack) -> None:
+    store, till, random = "long texts", "\x01" * 256, Random(5)
+    old = (datetime.now(UTC) - OLD).isoformat(timespec="milliseconds")
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    few: list[dict[str, object]] = [{"title": "x", "price": 1, "amount": 1, "sku": f"{each}"} for each in range(500)]
+    stack.ingest(TOPIC, [receipt(old, few, number=0, store=store)])
+    until(lambda: sold(stack, store) is not None, "speed answers")
+    stack.rebuild()
+
+    # A ledger names all twenty late receipts in each of five hundred cells, by what their till is called.
+    stack.ingest(TOPIC, [receipt(old, few, number=number, store=store, till=till) for number in range(1, 21)])
+    for number in range(20):
+        skus = ["".join(chr(random.randrange(35, 91)) for _ in range(256)) for _ in range(2_600)]
+        lines: list[dict[str, object]] = [{"title": "x", "price": 1, "amount": 1, "sku": sku} for sku in skus]
+        stack.ingest(TOPIC, [receipt(now, lines, number=100 + number, store=store)])
+    until(lambda: sold(stack, store) == (500.0 + 20 * 2_600, 20), "all receipts are counted, but for the late ones")
+
+    stack.rebuild()
+
+    assert sold(stack, store) == (21 * 500.0 + 20 * 2_600, 0)
     verdict = stack.verify()
     assert (verdict.differing, verdict.examples) == (0, [])
