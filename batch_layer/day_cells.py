@@ -35,8 +35,8 @@ ROWS_AT_ONCE = 200_000
 """Day cells that a worker holds before it writes them."""
 ROWS_OF_PART = 50_000
 """The most day cells of one row in Cassandra: usually some hundred kilobytes."""
-BYTES_OF_PART = 2 * 2**20
-"""Of such a row, if it has several day cells: dimensions may be 256 bytes long, and Cassandra accepts 8 MB."""
+BYTES_OF_PART = 2**20
+"""Of such a row, if it has several day cells: dimensions may be 256 bytes long, and Cassandra takes 8 MB at most."""
 _UTC = BusinessDays(zone_named("UTC"))
 _MOST, _MOST_RECEIPTS = 2**62, 2**31 - 1
 """A sum whose parts might exceed it is left to the blocks, which are merged without a bound."""

@@ -31,6 +31,8 @@ Manifest = Mapping[tuple[str, date], str]
 """(view, day) to the run that wrote its cells."""
 
 _IN_FLIGHT = 32
+_PARTS_IN_FLIGHT = 8
+"""Of day cells: each may have a megabyte."""
 _ROWS_TOGETHER = 100
 """Rows of a manifest that one request writes."""
 _REQUEST_CHARACTERS = 30_000
@@ -126,7 +128,7 @@ class RunWriter:
             statements.append((insert, (self.blocks.run, self.blocks.view, day, name, block)))
             for store in stores:
                 names.setdefault((store, day), []).append(name)
-        execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        execute_concurrent(session, statements, concurrency=_PARTS_IN_FLIGHT, raise_on_first_error=True)
         failpoint(Failpoint.REBUILD_BLOCKS)
         for batch in written:
             keys = zip(batch.column("store").to_pylist(), batch.column("day").to_pylist(), strict=True)
