@@ -31,8 +31,8 @@ Manifest = Mapping[tuple[str, date], str]
 """(view, day) to the run that wrote its cells."""
 
 _IN_FLIGHT = 32
-_PARTS_IN_FLIGHT = 8
-"""Of day cells: each may have a megabyte."""
+PARTS_IN_FLIGHT = 1
+"""Of what may have hundreds of kilobytes: the driver refuses a message while the socket has no room for it."""
 _ROWS_TOGETHER = 100
 """Rows of a manifest that one request writes."""
 _REQUEST_CHARACTERS = 30_000
@@ -84,12 +84,13 @@ class BlockWriter:
             rows = batch.to_pylist()
             kept = [{**row, "block": note_of(row["block"])} for row in rows]
             statements = [(self._statement(insert, month, own), None) for month, own in requests(kept)]
-            statements += [
+            parts = [
                 (insert.bind((self.view, row["store"], month_of(row["day"]), self.run, kept_under, part)), None)
                 for row in rows
                 for kept_under, part in parts_of(row["day"], row["block"])
             ]
             execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+            execute_concurrent(session, parts, concurrency=PARTS_IN_FLIGHT, raise_on_first_error=True)
             failpoint(Failpoint.REBUILD_BLOCKS)
             digests = [digest_of(block) for block in batch.column("block").to_pylist()]
             yield batch.drop_columns(["block"]).append_column("digest", pa.array(digests, pa.string()))
@@ -128,7 +129,7 @@ class RunWriter:
             statements.append((insert, (self.blocks.run, self.blocks.view, day, name, block)))
             for store in stores:
                 names.setdefault((store, day), []).append(name)
-        execute_concurrent(session, statements, concurrency=_PARTS_IN_FLIGHT, raise_on_first_error=True)
+        execute_concurrent(session, statements, concurrency=PARTS_IN_FLIGHT, raise_on_first_error=True)
         failpoint(Failpoint.REBUILD_BLOCKS)
         for batch in written:
             keys = zip(batch.column("store").to_pylist(), batch.column("day").to_pylist(), strict=True)

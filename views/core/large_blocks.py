@@ -15,7 +15,7 @@ Line = TypeVar("Line")
 MOST_CHARACTERS = 500_000
 """Of a part. Cassandra accepts 8 MB in all, and a character has up to four bytes."""
 MOST_BYTES = 200_000
-"""Of the lines of a ledger that are kept together, some hundreds. One line may have 100 kB: it names up to 20 events."""
+"""Of the lines of a ledger that are kept together, some hundreds. One may have 100 kB: it names up to 20 events."""
 _NOTE = "parts:"
 _DAYS_OF_MONTH, _BEFORE = 31, date(1900, 1, 1)
 
