@@ -119,7 +119,6 @@ class BatchTables:
         self._day_cells = session.prepare(
             "SELECT part, block FROM day_cells WHERE run = ? AND view_name = ? AND day = ?"
         )
-        self._day_cells.fetch_size = PARTS_AT_ONCE
 
     async def stores_of(self, run: str, view: str, month: date) -> Mapping[date, frozenset[str]]:
         """Days with the same stores, which are most of a month, share one set; all sets share the texts."""
@@ -151,7 +150,8 @@ class BatchTables:
 
     async def day_cells(self, run: str, view: str, day: date) -> Mapping[str, bytes]:
         """One read: the parts of a day lie together."""
-        return dict(await self._session.rows(self._day_cells, run, view, day))
+        pages = self._session.pages(self._day_cells, run, view, day, rows_at_once=PARTS_AT_ONCE)
+        return {part: block async for page in pages for part, block in page}
 
 
 class SpeedTables:
