@@ -31,8 +31,9 @@ Manifest = Mapping[tuple[str, date], str]
 """(view, day) to the run that wrote its cells."""
 
 _IN_FLIGHT = 32
-PARTS_IN_FLIGHT = 1
-"""Of what may have hundreds of kilobytes: the driver refuses a message while the socket has no room for it."""
+_LARGE = 100_000
+"""Characters or bytes of a row. Larger ones are written one after another: the driver refuses a message while its
+socket has no room, which happens with megabytes under way."""
 _ROWS_TOGETHER = 100
 """Rows of a manifest that one request writes."""
 _REQUEST_CHARACTERS = 30_000
@@ -83,14 +84,16 @@ class BlockWriter:
         for batch in batches:
             rows = batch.to_pylist()
             kept = [{**row, "block": note_of(row["block"])} for row in rows]
-            statements = [(self._statement(insert, month, own), None) for month, own in requests(kept)]
-            parts = [
-                (insert.bind((self.view, row["store"], month_of(row["day"]), self.run, kept_under, part)), None)
+            statements = [
+                (self._statement(insert, month, own), sum(len(row["block"]) for row in own))
+                for month, own in requests(kept)
+            ]
+            statements += [
+                (insert.bind((self.view, row["store"], month_of(row["day"]), self.run, kept_under, part)), len(part))
                 for row in rows
                 for kept_under, part in parts_of(row["day"], row["block"])
             ]
-            execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
-            execute_concurrent(session, parts, concurrency=PARTS_IN_FLIGHT, raise_on_first_error=True)
+            write_rows(session, statements)
             failpoint(Failpoint.REBUILD_BLOCKS)
             digests = [digest_of(block) for block in batch.column("block").to_pylist()]
             yield batch.drop_columns(["block"]).append_column("digest", pa.array(digests, pa.string()))
@@ -126,10 +129,10 @@ class RunWriter:
         session, statements, names = self.blocks.connect(), [], dict[tuple[str, Any], list[str]]()
         insert = session.prepare("INSERT INTO day_cells (run, view_name, day, part, block) VALUES (?, ?, ?, ?, ?)")
         for day, name, block, stores in buffer.parts():
-            statements.append((insert, (self.blocks.run, self.blocks.view, day, name, block)))
+            statements.append((insert.bind((self.blocks.run, self.blocks.view, day, name, block)), len(block)))
             for store in stores:
                 names.setdefault((store, day), []).append(name)
-        execute_concurrent(session, statements, concurrency=PARTS_IN_FLIGHT, raise_on_first_error=True)
+        write_rows(session, statements)
         failpoint(Failpoint.REBUILD_BLOCKS)
         for batch in written:
             keys = zip(batch.column("store").to_pylist(), batch.column("day").to_pylist(), strict=True)
@@ -139,6 +142,15 @@ class RunWriter:
 
 Apply = Callable[[RunWriter], Iterable[pa.RecordBatch]]
 """Applies a writer to rows of `cell_rows`, and returns what it yields."""
+
+
+def write_rows(session: "Session", statements: Iterable[tuple[Statement, int]]) -> None:
+    """Write rows, until all are acknowledged. `statements`: each with the characters or bytes that it writes."""
+    small, large = list[tuple[Statement, None]](), list[tuple[Statement, None]]()
+    for statement, size in statements:
+        (large if size > _LARGE else small).append((statement, None))
+    for some, at_once in ((small, _IN_FLIGHT), (large, 1)):
+        execute_concurrent(session, some, concurrency=at_once, raise_on_first_error=True)
 
 
 def read_blocks(session: "Session", keys: Sequence[BlockKey]) -> list[str | None]:

@@ -508,8 +508,9 @@ class ApiSettings(SeveralProcesses):
     ingest_mb_per_minute: int = Field(
         default=INGEST_BYTES_PER_MINUTE // 1_000_000, ge=1, le=1_000_000, validation_alias="ingest_mb_per_minute"
     )
-    """MB of events, decompressed, that one key of a tenant may send per minute to each process. In a request, each day
-    more than 31 days ago counts as 256 kB more, because it is a file of its own in the master dataset."""
+    """MB of events, decompressed, that one key of a tenant may send per minute to each process. Each
+    different day of a request that is more than 31 days in the past adds 256 kB, because the archive writes a file for
+    it."""
     at_least_seconds: float = Field(default=5.0, ge=0, le=60, validation_alias="at_least_seconds")
     """How long a question with `at_least` or `max_staleness` waits until an answer contains that, in seconds."""
     cors_origins: str = Field(default="", validation_alias="cors_origins")

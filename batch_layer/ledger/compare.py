@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import orjson
 import pyarrow as pa
-from cassandra.concurrent import execute_concurrent_with_args
 
 from batch_layer.ledger.correction import EVENTS_NAMED, INSERT_BLOCK, Cause, Correction, summed, written
 from batch_layer.ledger.explaining import Contribution, cause_of
-from batch_layer.run import PARTS_IN_FLIGHT, read_blocks
+from batch_layer.run import read_blocks, write_rows
 from batch_layer.speed_span import SpeedPartition, SpeedSpan
 from views.core.aggregates import Column, Value
 from views.core.cells import WINDOW_KEY, CellKey, States, read_block
@@ -76,8 +75,6 @@ def _number(value: Value | str) -> Value:
 
 COMPARED = pa.schema([("store", pa.string()), ("month", pa.date32()), ("totals", pa.string()), ("open", pa.bool_())])
 """A row per unit. `totals`: `Summed` as JSON. `open`: whether something in it is unexplained."""
-_IN_FLIGHT, _LARGE = 32, 50_000
-"""Rows written at once, of which none has more than so many characters."""
 Cells = dict[CellKey, States]
 Unit = Mapping[str, Any]
 """A row of `UNITS`."""
@@ -141,9 +138,7 @@ class LedgerComparer:
             found.append(row | {"open": "unexplained" in sums})
         session = self.connect()
         insert = session.prepare(INSERT_BLOCK)
-        is_large = max((len(lines) for *_, lines, _ in inserts), default=0) > _LARGE
-        at_once = PARTS_IN_FLIGHT if is_large else _IN_FLIGHT
-        execute_concurrent_with_args(session, insert, inserts, concurrency=at_once, raise_on_first_error=True)
+        write_rows(session, ((insert.bind(values), len(values[-2])) for values in inserts))
         return found
 
     def _explained(self, pair: Sequence[Sequence[str]], events: pa.Table | None) -> Iterator[Correction]:

@@ -138,7 +138,9 @@ class CassandraKeyspace:
         ]
         values = list(zip(*columns, strict=True))
         insert = self._session.prepare(cql)
-        execute_concurrent_with_args(self._session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        # The driver refuses a message while its socket has no room, which happens with megabytes under way.
+        at_once = _IN_FLIGHT if table.rows_at_once > _IN_FLIGHT else 1
+        execute_concurrent_with_args(self._session, insert, values, concurrency=at_once, raise_on_first_error=True)
 
     def count(self, table: str) -> int:
         """See `Keyspace`. By reading keys page by page: a count of Cassandra's own may take longer than it waits."""

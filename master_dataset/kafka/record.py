@@ -61,11 +61,11 @@ class ConsumerRecord(NamedTuple):
         return cls(*position, message.key() or b"", message.value() or b"", received_ms, headers_of_message(message))
 
 
-def headers_of_message(message: Any) -> "Sequence[tuple[str, bytes | None]]":  # noqa: ANN401 - likewise
+def headers_of_message(message: Any) -> Sequence[tuple[str, bytes | None]]:  # noqa: ANN401 - likewise
     """Return the headers of the driver's message.
 
-    No headers if the driver cannot read them, as any sender may bring about: it reads at most 100,000, with names in
-    UTF-8.
+    Returns:
+        Names and values; nothing if the driver cannot read them: more than 100,000, or names that are not UTF-8.
     """
     try:
         return message.headers() or ()

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LINES = "application/x-ndjson"
 PLAIN, GZIP = "identity", "gzip"
 PAST_DAY_BYTES = 256_000
-"""What each day before the last month counts for: the archive writes a file for every day, however few events it has,
-and a rebuild computes each of them."""
+"""Added to the bytes of a request for each day before the last `RECENT_DAYS`: however few events a day has, the archive
+writes a file for it, and a rebuild computes it."""
 FEWER = f"Send fewer events in a request, or compress it with `{GZIP}`."
 
 
@@ -94,8 +94,8 @@ async def send_events(
     rejected (`reason`, `pointer` to the field, a `sentence`) or unknown (the broker did not confirm it in time: send it
     again, it counts once). 422: all are rejected. What is rejected is not kept. 503: nothing is known to have arrived,
     so send the same again after `Retry-After`. 429: the key sends too many requests per second, or too many bytes of
-    events per minute, where each day more than 31 days ago counts as 256 kB more. `token` names what was accepted, for
-    `at_least` of a question. The header `Galatea-Token` also names what the request had in `Galatea-At-Least`.
+    events per minute, to which each day more than 31 days in the past adds 256 kB. `token` names what was accepted,
+    for `at_least` of a question. The header `Galatea-Token` also names what the request had in `Galatea-At-Least`.
     """
     found, known = source_named(source), token_of(request)
     authenticator: Authenticator = request.app.state.authenticator

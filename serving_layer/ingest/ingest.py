@@ -56,7 +56,7 @@ UNKNOWN = EventResult(
 )
 TOO_LARGE = EventResult(EventStatus.REJECTED, Reason.TOO_LARGE, "", f"The record is larger than {MAX_BYTES:,} bytes.")
 RECENT_DAYS = 31
-"""Days whose events are usual."""
+"""Events of these days cost no more than their bytes."""
 _DAY_MS = 86_400_000
 FOREIGN_STORE = "foreign_store"
 """The only reason that does not come from the parser: it depends on the sender."""
@@ -81,7 +81,7 @@ class EventResults:
         self.items, self.token = items, token
         self.counts = collections.Counter(item.outcome for item in items)
         self.past_days = 0
-        """Of how many days before the last `RECENT_DAYS` the events are that were sent."""
+        """How many different days before the last `RECENT_DAYS` the events that were sent are of."""
 
     def status(self) -> HTTPStatus:
         """202 if all are accepted, 422 if all are rejected, else 207. BrokerUnavailableError if all are unknown."""

@@ -41,7 +41,7 @@ from views.core.day_cells import DayParts
 from views.core.large_blocks import days_of_parts
 
 PARTS_AT_ONCE = 16
-"""Of day cells, from Cassandra: each may have a megabyte, and 10 of an earlier release."""
+"""Rows of day cells per page: each may have 1 MB, and more if an earlier release wrote it."""
 LAYOUTS_KEPT = 16
 """Of how many generations a process keeps where their rows lie; one of them is read."""
 _SELECT_ENTRY = (

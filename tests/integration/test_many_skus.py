@@ -68,7 +68,7 @@ def test_a_rebuild_keeps_blocks_and_ledgers_that_are_larger_than_a_message_of_ca
     assert (verdict.differing, verdict.examples) == (0, [])
 
 
-def test_a_rebuild_keeps_texts_of_which_no_message_of_cassandra_holds_as_many(stack: Stack) -> None:
+def test_a_rebuild_keeps_day_cells_and_ledgers_with_long_texts(stack: Stack) -> None:
     store, till, random = "long texts", "\x01" * 256, Random(5)
     old = (datetime.now(UTC) - OLD).isoformat(timespec="milliseconds")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")

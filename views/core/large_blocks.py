@@ -14,8 +14,8 @@ from views.core.cut import month_of
 Line = TypeVar("Line")
 MOST_CHARACTERS = 500_000
 """Of a part. Cassandra accepts 8 MB in all, and a character has up to four bytes."""
-MOST_BYTES = 200_000
-"""Of the lines of a ledger that are kept together, some hundreds. One may have 100 kB: it names up to 20 events."""
+MOST_OF_LINES = 200_000
+"""Characters of the lines of a ledger that are kept together. One line may have 100,000: it names up to 20 events."""
 _NOTE = "parts:"
 _DAYS_OF_MONTH, _BEFORE = 31, date(1900, 1, 1)
 
@@ -51,12 +51,12 @@ def lines_in_parts(
 ) -> Iterator[tuple[date, Sequence[Line]]]:
     """The lines of this day, as many as are kept together, and the day that these are kept under.
 
-    `size_of`: the bytes of a line.
+    `size_of`: the characters of a line.
     """
     under, first, size = days_of_lines(day), 0, 0
     for at, line in enumerate(lines):
         own = size_of(line)
-        if at > first and size + own > MOST_BYTES:
+        if at > first and size + own > MOST_OF_LINES:
             yield next(under), lines[first:at]
             first, size = at, 0
         size += own

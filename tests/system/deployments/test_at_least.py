@@ -5,8 +5,8 @@ the API or of the speed layer is killed, or suspended for longer than its lease.
 answers count. A store with other numbers than the receipts that were sent is a violation.
 
 `AT_LEAST_PAIRS` is how many receipts are sent and asked for, `AT_LEAST_WRITERS` how many writers share them,
-`AT_LEAST_STORES` how many stores each writer has,
-`AT_LEAST_SEED` says which processes are hurt, and `AT_LEAST_SECONDS_BETWEEN_FAULTS` how often.
+and `AT_LEAST_STORES` how many stores each writer has. `AT_LEAST_SEED` says which processes are hurt, and
+`AT_LEAST_SECONDS_BETWEEN_FAULTS` how often.
 """
 
 import os

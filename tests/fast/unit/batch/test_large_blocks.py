@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from views.core import large_blocks
 from views.core.cut import month_of
 from views.core.large_blocks import (
-    MOST_BYTES,
+    MOST_OF_LINES,
     day_of_block,
     days_of_lines,
     days_of_parts,
@@ -45,7 +45,7 @@ def test_no_two_parts_of_a_month_are_kept_under_the_same_day(days: list[date], c
     assert {day_of_block(month_of(days[0]), each) for each in first} == {days[0]}
 
 
-@given(DAYS, st.lists(st.integers(1, MOST_BYTES * 3 // 2), max_size=50))
+@given(DAYS, st.lists(st.integers(1, MOST_OF_LINES * 3 // 2), max_size=50))
 def test_the_lines_of_a_day_are_found_again_and_lie_together_in_bounded_rows(day: date, sizes: list[int]) -> None:
     lines = list(enumerate(sizes))
     kept = dict(lines_in_parts(day, lines, lambda line: line[1]))
@@ -56,7 +56,7 @@ def test_the_lines_of_a_day_are_found_again_and_lie_together_in_bounded_rows(day
         found += kept[under]
 
     assert found == lines
-    assert all(len(own) == 1 or sum(size for _, size in own) <= MOST_BYTES for own in kept.values())
+    assert all(len(own) == 1 or sum(size for _, size in own) <= MOST_OF_LINES for own in kept.values())
 
 
 @given(DAYS)
