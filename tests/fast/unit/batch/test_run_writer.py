@@ -10,7 +10,7 @@ import pytest
 from batch_layer import day_cells, run
 from batch_layer.blocks import Blocks
 from batch_layer.day_cells import DayCells
-from batch_layer.run import BlockWriter, Run, RunWriter, run_schema
+from batch_layer.run import BlockWriter, Run, RunWriter, run_schema, write_rows
 from master_dataset.arrow_blocks import unpack
 from views import view_named
 from views.core.cells import read_block
@@ -42,9 +42,9 @@ class Session:
         return Statement(cql)
 
     def write(self, _: object, statements: Sequence[tuple[Statement, Any]], **__: object) -> None:
-        for statement, values in statements:
+        for statement, _values in statements:
             if "day_cells" in statement.cql:
-                _run, _view, day, name, block = values
+                _run, _view, day, name, block = statement.values
                 self.parts[day, name] = block
             else:
                 _view, store, _month, _run, day, block = statement.values
@@ -114,3 +114,19 @@ def test_a_manifest_is_written_whole_however_many_requests_it_takes(monkeypatch:
     rows = [row for statement, _ in written for row in statement]
     assert sorted(rows) == sorted(("new", view, day, of) for (view, day), of in manifest.items())
     assert [len(statement) for statement, _ in written] == [100, 100, 50]
+
+
+def test_large_rows_are_written_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[str, int]] = []
+
+    def write(_: object, statements: Sequence[tuple[Statement, Any]], *, concurrency: int, **__: object) -> None:
+        written.extend((statement.cql, concurrency) for statement, _values in statements)
+
+    monkeypatch.setattr(run, "execute_concurrent", write)
+    sizes = {"small": 100_000, "large": 100_001, "empty": 0}
+
+    write_rows(Session(), [(Statement(cql), size) for cql, size in sizes.items()])
+
+    at_once = dict(written)
+    assert at_once.keys() == sizes.keys()
+    assert at_once["large"] == 1 < at_once["small"] == at_once["empty"]
