@@ -174,13 +174,11 @@ class TopicSettings:
         partitions: Number of partitions.
         replication: Copies of each record.
         retention_ms: How long records are kept.
-        compression: What the broker stores, whatever it receives.
     """
 
     partitions: int
     replication: int
     retention_ms: int
-    compression: str = COMPRESSION
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -190,7 +188,7 @@ class TopicSettings:
             "retention.ms": str(self.retention_ms),
             "min.insync.replicas": str(majority(self.replication)),
             "max.message.bytes": str(LARGEST_BATCH),
-            "compression.type": self.compression,
+            "compression.type": COMPRESSION,
         }
 
 
