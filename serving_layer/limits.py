@@ -18,6 +18,7 @@ class Limits:
     """Limits of one process. The parser has those of a single event, over REST and Kafka alike.
 
     `compression_ratio`: of a compressed body, unless it fits into `body_bytes` after decompression.
+    `ingest_oldest_days`: how long before its receipt an event may have happened.
     `request_bytes`: of a body without events. `bodies_bytes`: of all bodies that are being received or processed.
     """
 
@@ -25,6 +26,7 @@ class Limits:
     decompressed_bytes: int = 4_000_000
     compression_ratio: int = 20
     request_events: int = 1_000
+    ingest_oldest_days: int = 1_096
     request_bytes: int = 65_536
     receive_seconds: float = 10.0
     bodies_bytes: int = 64_000_000

@@ -58,14 +58,19 @@ TOO_LARGE = EventResult(EventStatus.REJECTED, Reason.TOO_LARGE, "", f"The record
 RECENT_DAYS = 31
 """Events of these days cost no more than their bytes."""
 _DAY_MS = 86_400_000
-FOREIGN_STORE = "foreign_store"
-"""The only reason that does not come from the parser: it depends on the sender."""
+FOREIGN_STORE, TOO_OLD = "foreign_store", "too_old"
+"""The reasons that do not come from the parser: one depends on the sender, one on a setting."""
 
 
 def _foreign_store(pointer: str) -> EventResult:
     """Reject a store that is not the sender's, in the same way whether or not the store exists."""
     sentence = f"`{pointer}` names a store that does not belong to the sender."
     return EventResult(EventStatus.REJECTED, FOREIGN_STORE, pointer, sentence)
+
+
+def _too_old(pointer: str, days: int) -> EventResult:
+    sentence = f"`{pointer}` lies more than {days:,} days before the record was received."
+    return EventResult(EventStatus.REJECTED, TOO_OLD, pointer, sentence)
 
 
 class EventResults:
@@ -123,12 +128,15 @@ class EventValidator:
         stores: the registered stores by id.
         tenant: whose stores the sender may send events of; None for any store, registered or not.
         received_us: the time of receipt in microseconds since 1970. The broker's own timestamp is slightly later.
+        oldest_days: how long before its receipt an event may have happened. Each day costs the archive a file and
+            a rebuild its time, so a key must not name thousands of them.
     """
 
     source: Source[Any]
     stores: Mapping[str, Store]
     tenant: str | None
     received_us: int
+    oldest_days: int = LIMITS.ingest_oldest_days
 
     def validate(self, records: Sequence[bytes]) -> "Sequence[ValidEvent | EventResult]":
         """Return each record to send, masked and keyed by store as in `galatea ingest`, or why it is rejected."""
@@ -151,6 +159,8 @@ class EventValidator:
         """The event to send. `is_plain`: there is nothing to mask, as the columnar reader is sure of it."""
         if self.tenant is not None and self._own(store) is None:
             return _foreign_store(f"/{self.source.store}")
+        if happened_ms < self.received_us // 1000 - self.oldest_days * _DAY_MS:
+            return _too_old(f"/{self.source.happened_at}", self.oldest_days)
         value = record if is_plain else mask_value(self.source, record)
         return ValidEvent(ProducerRecord(store.encode(), value), happened_ms)
 
@@ -253,7 +263,8 @@ class IngestService:
             CassandraUnavailableError: the store registry could not be read; nothing was sent.
             RequestError: whatever `EventsBody.records` raises.
         """
-        validator = EventValidator(source, await self._known_stores(), tenant, self._now_us())
+        oldest = self._limits.ingest_oldest_days
+        validator = EventValidator(source, await self._known_stores(), tenant, self._now_us(), oldest)
         validated = await self._validated(validator, body)
         results = await self._send(source.topic, validated)
         recent = self._now_us() // 1000 // _DAY_MS - RECENT_DAYS

@@ -14,7 +14,7 @@ from galatea.cli.reference.page import Page, code
 from master_dataset.errors import DependencyUnavailableError, GalateaError
 from master_dataset.parsing.results import MEANINGS, Reason
 from serving_layer.http.problem_types import ACTS, FILE_CODES, HTTP_CODES, family
-from serving_layer.ingest.ingest import FOREIGN_STORE
+from serving_layer.ingest.ingest import FOREIGN_STORE, TOO_OLD
 
 MADE = {
     "cache_dir": "`$XDG_CACHE_HOME/galatea`, else `~/.cache/galatea`",
@@ -109,7 +109,11 @@ EXIT_CODES = {
     75: "a component has to be restarted; the supervisor does so, and waits longer each time",
     130: "interrupted",
 }
-OF_SENDERS = {FOREIGN_STORE: "names a store that does not belong to the sender, whether or not it exists"}
+OF_SENDERS = {
+    FOREIGN_STORE: "names a store that does not belong to the sender, whether or not it exists",
+    TOO_OLD: "happened more than `GALATEA_INGEST_OLDEST_DAYS` days before it was received; perhaps a clock is wrong. "
+    "`galatea ingest` takes older events",
+}
 
 
 def errors_page() -> Page:
