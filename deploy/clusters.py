@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from deploy.local.nodes import HOSTS, THREE, Nodes, addresses, is_exposed
 from deploy.secret_files import check_certificates, checked_tls, secret_of
 from deploy.sections import JsonObject, Port, PortOrZero, Section, absolute, key_conflicts
-from master_dataset.kafka.client_settings import SET_BY_GALATEA
+from master_dataset.kafka.client_settings import COMPRESSION, SET_BY_GALATEA
 from master_dataset.kafka.connection import OAUTH, KafkaConnection, OAuthLogin, PasswordLogin
 from master_dataset.tls import Tls
 
@@ -54,6 +54,9 @@ class KafkaSettings(Section):
     """Partitions of each source's topic. Once it exists, `galatea migrate` can only multiply them."""
     retention_days: int = Field(default=14, ge=1)
     """Days that topics keep records: at least the lifetime of speed rows plus D. Alerts look 13 days back."""
+    compression: Literal["snappy", "uncompressed"] = COMPRESSION
+    """How topics are compressed. With `uncompressed` they take several times the disk space, and the limit of 1.25 MiB
+    for a batch holds for what readers get, whoever writes it."""
     security_protocol: Protocol = "PLAINTEXT"
     """How clients connect: `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
     sasl_mechanism: Mechanism = ""

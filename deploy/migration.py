@@ -55,7 +55,7 @@ class TopicMigration:
             settings.kafka.partitions if found % settings.kafka.partitions else max(found, settings.kafka.partitions)
         )
         """How many partitions each topic is to have."""
-        self._wanted = TopicSettings(self.partitions, copies, retention_ms)
+        self._wanted = TopicSettings(self.partitions, copies, retention_ms, settings.kafka.compression)
 
     @staticmethod
     def without_growth(changes: Sequence[TopicChange]) -> Sequence[TopicChange]:

@@ -22,7 +22,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan, last_plan, read_ends
+from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan, read_ends
 from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError, MicroBatchTooLargeError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
@@ -34,7 +34,7 @@ from speed_layer.micro_batch import Horizons, MicroBatch, Rehearsal, SpeedRows
 from speed_layer.new_identities import FilterFiles
 from speed_layer.parser import sources_of
 from speed_layer.store_progress import StoreProgress
-from speed_layer.stream import ALONE, Feed, Shares, begun_records, counted, input_stream, tasks_of
+from speed_layer.stream import ALONE, Feed, Shares, counted, input_stream, tasks_of
 from speed_layer.visits import VisitTracker
 from views.arrow.contributions import check
 from views.control.generation import Generation, Generations, Offsets, Reached
@@ -132,17 +132,11 @@ class SpeedDriver:
         self._filters = self._fresh_filters(generation.layout)
         of_visits = [view for view in self._views if view.counts_visits]
         self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
-        planned = last_plan(checkpoint)
-
-        def write(batch: DataFrame, number: int) -> None:
-            begun = begun_records(spark, feed, checkpoint, number) if number <= planned else batch
-            self._timed(generation, begun, number, checkpoint)
-
         return (
             input_stream(spark, self._views, feed)
             .writeStream.queryName("speed")
             .option("checkpointLocation", spark_uri(checkpoint))
-            .foreachBatch(write)
+            .foreachBatch(lambda batch, number: self._timed(generation, batch, number, checkpoint))
             .start()
         )
 

@@ -20,12 +20,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.delta.checkpoint import read_ends, read_starts
 from master_dataset.errors import MicroBatchTooLargeError
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
-from master_dataset.kafka.record_spans import record_spans, spans_between
-from master_dataset.kafka.topics import Intake, record_stream
+from master_dataset.kafka.topics import Intake, record_span, record_stream
 from master_dataset.parsing.arrow import released
 from master_dataset.visits.visit import VisitRules
 from speed_layer.arrow_tables import OUTPUT
@@ -51,7 +49,7 @@ PACKED_BYTES = 4 * 2**20
 """Of a value, on average: Java holds some of them at a time."""
 LEAST_PARSED_BYTES = 64 * 2**20
 """Of parsed events that a task may pass on, however many tasks there are: usual micro-batches need less."""
-Between = tuple[Mapping[int, int], Mapping[int, int]]
+Span = tuple[Mapping[int, int], Mapping[int, int]]
 """Partition to its first offset, and to the offset after the last."""
 
 
@@ -89,14 +87,9 @@ class Feed:
 def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed) -> DataFrame:
     """The streaming DataFrame of records."""
     topics = [source.topic for source in sources_of(views)]
-    starts, tasks = feed.starting_offsets, _input_tasks(spark)
-    intake = Intake(feed.kafka, feed.partitions, feed.readable, starts, feed.per_batch, tasks)
+    tasks = 1 if tasks_of(spark) == 1 else spark.sparkContext.defaultParallelism
+    intake = Intake(feed.kafka, feed.partitions, feed.readable, feed.starting_offsets, feed.per_batch, tasks)
     return record_stream(spark, topics, intake)
-
-
-def _input_tasks(spark: SparkSession) -> int:
-    """How many tasks read a micro-batch at most."""
-    return 1 if tasks_of(spark) == 1 else spark.sparkContext.defaultParallelism
 
 
 @dataclass(frozen=True)
@@ -176,21 +169,9 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from pa.ipc.open_stream(rows.as_buffer())
 
 
-def begun_records(spark: SparkSession, feed: Feed, checkpoint: str, number: int) -> DataFrame:
-    """The records of a micro-batch that was begun before this process started, as those of `input_stream`.
-
-    What ended the process before may have been one of them, so they are read in another way.
-    """
-    spans = spans_between(read_starts(checkpoint, number), read_ends(checkpoint, number))
-    records = record_spans(spark, feed.kafka, feed.partitions, spans, skips_deleted=False)
-    return records.coalesce(_input_tasks(spark))
-
-
-def past_records(spark: SparkSession, view: View, feed: Feed, between: Between) -> tuple[DataFrame, Parser]:
+def past_records(spark: SparkSession, view: View, feed: Feed, span: Span) -> tuple[DataFrame, Parser]:
     """The records of a view's topic between two offsets, and a parser of them without side effects."""
-    since, until = between
-    spans = spans_between({view.source.topic: since}, {view.source.topic: until})
-    records = record_spans(spark, feed.kafka, feed.partitions, spans, skips_deleted=True)
+    records = record_span(spark, feed.kafka, feed.partitions, view.source.topic, span)
     return records, Parser.of([view], feed.terms, {})
 
 

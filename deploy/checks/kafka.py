@@ -44,6 +44,7 @@ class TopicRules:
         needed: How long records must be kept: the lifetime of speed rows and D.
         wanted: How long the settings say that they are kept.
         brokers: How many the cluster has.
+        compression: Of topics, by the settings.
     """
 
     partitions: int
@@ -51,6 +52,7 @@ class TopicRules:
     wanted: timedelta
     brokers: int
     recorded: Partitions | None = None
+    compression: str = COMPRESSION
 
     @classmethod
     def of(cls, settings: "Settings", brokers: int) -> "TopicRules":
@@ -60,7 +62,9 @@ class TopicRules:
             recorded = partitions_of(settings, Topics(settings.kafka.connection))
         except (BrokerUnavailableError, CassandraUnavailableError, OperatorError):  # other checks name it
             recorded = None
-        return cls(settings.kafka.partitions, needed, settings.kafka.retention, brokers, recorded)
+        return cls(
+            settings.kafka.partitions, needed, settings.kafka.retention, brokers, recorded, settings.kafka.compression
+        )
 
 
 def kafka_findings(
@@ -235,7 +239,7 @@ class _Topic:
         largest, codec = self.number("max.message.bytes"), self.options.get("compression.type")
         if largest < LARGEST_BATCH:
             yield fault("", f"max.message.bytes={largest}: less than {LARGEST_BATCH}", MIGRATE, blocks=False)
-        if largest > LARGEST_BATCH or codec != COMPRESSION:
+        if largest > LARGEST_BATCH or codec != self.rules.compression:
             found = (
                 f"max.message.bytes={largest}, compression.type={codec}: one record can take more memory than there is"
             )

@@ -16,9 +16,8 @@ from deploy.cassandra import session_of
 from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import BACKGROUND_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
-from deploy.services.rehearsal import RECORDS, rehearse
 from deploy.services.runner import Process
-from deploy.services.shared_work import SharedWork
+from deploy.services.shared_work import REHEARSED, SharedWork
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.archive.archive import Archive, Topic, Trigger
@@ -141,9 +140,8 @@ def run(process: Process, settings: Settings) -> None:
         archive.check()
         process.ready()
         if not has_rehearsed and len(work.held) < len(folders):  # other processes archive what this one may take over
-            last = partitions.opened(topics.last_offsets(POS_TRANSACTIONS.topic, RECORDS))
-            starts = offsets_json({POS_TRANSACTIONS.topic: last})
-            rehearse(settings, process.name, partial(archive.rehearse, POS_TRANSACTIONS, location, starts))
+            last = partitions.opened(topics.last_offsets(POS_TRANSACTIONS.topic, REHEARSED))
+            archive.rehearse(POS_TRANSACTIONS, location, offsets_json({POS_TRANSACTIONS.topic: last}))
             has_rehearsed = True
         time.sleep(_LOOK_SECONDS)
 

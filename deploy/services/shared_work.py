@@ -24,6 +24,8 @@ LEASE_SECONDS = 3
 """How long a lease, and the row of a process, outlive a process that was killed."""
 RENEW_SECONDS = 1.25
 """Twice before a lease ends. Each renewal is a lightweight transaction, and the archive has one for each source."""
+REHEARSED = 100
+"""Records of each partition that a process reads before it takes over the work of another one."""
 _START = "start"
 """The lease of a process that looks whether it is the first one."""
 

@@ -18,10 +18,9 @@ from deploy.cassandra import session_of
 from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
-from deploy.services.rehearsal import RECORDS, rehearse
 from deploy.services.releases import read_layouts
 from deploy.services.runner import Process
-from deploy.services.shared_work import SharedWork
+from deploy.services.shared_work import REHEARSED, SharedWork
 from deploy.settings import Settings
 from deploy.spark import Work, on_cluster, spark_session
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, LeaseTable
@@ -104,8 +103,7 @@ def run(process: Process, settings: Settings) -> None:
 
     def stand_by() -> None:
         process.ready()
-        feed = _rehearsal(settings, partitions, names)
-        rehearse(settings, process.name, partial(driver.rehearse, spark, feed))
+        driver.rehearse(spark, _rehearsal(settings, partitions, names))
 
     growths, topic_ids = PartitionGrowths(connect()), topics.ids(names)
 
@@ -351,7 +349,7 @@ def layout_to_begin(session: "Session", *, is_first: bool) -> SpeedLayout:
 def _rehearsal(settings: Settings, partitions: Partitions, names: Sequence[str]) -> Feed:
     """The last records of each partition, which have no side effects."""
     topics = Topics(settings.kafka.connection)
-    last = {topic: partitions.opened(topics.last_offsets(topic, RECORDS)) for topic in names}
+    last = {topic: partitions.opened(topics.last_offsets(topic, REHEARSED)) for topic in names}
     return Feed(
         settings.kafka.connection,
         partitions,

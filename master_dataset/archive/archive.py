@@ -30,14 +30,12 @@ from master_dataset.delta.checkpoint import (
     furthest,
     last_plan,
     read_ends,
-    read_starts,
     unfinished_marks,
 )
 from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, BatchId, MasterTables
 from master_dataset.errors import CheckpointInUseError, DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.partition_progress import Progress
-from master_dataset.kafka.record_spans import record_spans, spans_between
 from master_dataset.kafka.topics import EARLIEST, Intake, offsets_json, record_stream
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
 from master_dataset.object_store import spark_uri
@@ -178,7 +176,7 @@ class Archive:
         checkpoint = adopt(folder, furthest(folder))
         self._tables.create(source)
         self._written_to.discard(source.topic)
-        planned = self._planned[source.topic] = last_plan(checkpoint)
+        self._planned[source.topic] = last_plan(checkpoint)
         writes = self._writes[source.topic] = _Writes()
         tasks = self._spark.sparkContext.defaultParallelism
         starts, number = self._starting_offsets(source, topic.partitions.open), topic.partitions.open
@@ -188,10 +186,6 @@ class Archive:
 
         def write(batch: DataFrame, number: int) -> None:
             fsync_plan(checkpoint, number)
-            if number <= planned:  # what ended the process before may have been a record of it
-                spans = spans_between(read_starts(checkpoint, number), read_ends(checkpoint, number))
-                again = record_spans(self._spark, topic.kafka, topic.partitions, spans, skips_deleted=False)
-                batch = again.coalesce(tasks)
             try:
                 with writes.begin():
                     self.write_batch(source, batch.coalesce(1) if _has_few(checkpoint, number) else batch, number)

@@ -11,7 +11,7 @@ Every process that runs a query does so with a checkpoint of its own, a copy of 
 """
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -38,8 +38,6 @@ MICRO_BATCH = Histogram(
 """By `reader`: archive or speed."""
 
 _LOG_VERSION = "v1"
-_BEGINNING = "\0"
-"""With which Spark marks the file of where a query began as one that old releases cannot read."""
 _NO_DATA = "-"
 """What Spark writes for a source that has never had a record."""
 
@@ -189,28 +187,12 @@ def read_ends(checkpoint: str, micro_batch: int) -> dict[str, dict[int, int]]:
     return parse_ends(read_bytes(f"{checkpoint}/offsets/{micro_batch}").decode())
 
 
-def read_starts(checkpoint: str, micro_batch: int) -> dict[str, dict[int, int]]:
-    """Read where a micro-batch starts: at the end of the one before, or where the query began. OSError, ValueError.
-
-    A partition that is missing was added later, and starts at 0.
-    """
-    if micro_batch:
-        return read_ends(checkpoint, micro_batch - 1)
-    began = read_bytes(f"{checkpoint}/{SOURCES}/0/0").decode()
-    version, *sources = began.removeprefix(_BEGINNING).splitlines()
-    return _offsets(version, sources)
-
-
 def parse_ends(offset_log: str) -> dict[str, dict[int, int]]:
     """Parse an entry of Spark's offset log: a version, metadata, then a line per source.
 
     ValueError for another version than the one that Spark 4.2 writes.
     """
     version, _, *sources = offset_log.splitlines()
-    return _offsets(version, sources)
-
-
-def _offsets(version: str, sources: Iterable[str]) -> dict[str, dict[int, int]]:
     if version != _LOG_VERSION:
         raise ValueError(f"Spark's offset log says `{version}`, known is `{_LOG_VERSION}`")
     lines = (orjson.loads(line) for line in sources if line != _NO_DATA)

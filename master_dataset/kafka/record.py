@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from operator import methodcaller
 from typing import Any, NamedTuple, Self
 
 from master_dataset.errors import RequestError
@@ -12,22 +11,6 @@ PartitionId = tuple[str, int]
 
 GREATEST_PARTITION = 2**31 - 1
 GREATEST_OFFSET = 2**63 - 1
-MOST_HEADERS = 1_000
-"""Of a record. One that has more is read as if it had none: librdkafka passes on no more than 100,000."""
-UNREADABLE = "\ufffd"
-"""What Java puts in the place of bytes that are not UTF-8."""
-_NAME = r"substring_index(header.key, '\u0000', 1)"  # librdkafka passes on no more of it
-HEADERS_SQL = f"""
-    case
-        when headers is null or size(headers) > {MOST_HEADERS} then array()
-        when exists(headers, header -> contains({_NAME}, '{UNREADABLE}')) then array()
-        else transform(headers, header -> struct({_NAME} as key, header.value as value))
-    end"""
-"""Of the headers of Spark's source; empty instead of NULL: the time of Spark's Arrow writer is quadratic in NULLs."""
-_HEADERS = methodcaller("headers")
-"""Of the driver's message. If a name is not UTF-8, the driver returns an incomplete list and has an error set. This
-call notices that. Python's own call of a method does not once it is specialized, and then reading the list ends the
-process."""
 _ID = re.compile(r"([^/]+)/(\d{1,19})/(\d{1,19})", re.ASCII)
 
 
@@ -79,16 +62,12 @@ class ConsumerRecord(NamedTuple):
 
 
 def headers_of_message(message: Any) -> Sequence[tuple[str, bytes | None]]:  # noqa: ANN401 - likewise
-    """Return the headers of the driver's message, as every reader of records knows them.
+    """Return the headers of the driver's message.
 
     Returns:
-        Names and values. Nothing if there are more than MOST_HEADERS, or if the name of one is not UTF-8. A name ends
-            where it has a NUL. The same as HEADERS_SQL for Spark.
+        Names and values; nothing if the driver cannot read them: more than 100,000, or names that are not UTF-8.
     """
     try:
-        headers: Sequence[tuple[str, bytes | None]] = _HEADERS(message) or ()
+        return message.headers() or ()
     except (SystemError, UnicodeDecodeError):  # the driver's way to say that a name is not UTF-8
         return ()
-    if len(headers) > MOST_HEADERS or any(UNREADABLE in name for name, _ in headers):
-        return ()
-    return headers

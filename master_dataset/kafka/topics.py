@@ -23,7 +23,6 @@ from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_errors import ClientErrors
 from master_dataset.kafka.client_settings import COMPRESSION, LARGEST_BATCH, majority
 from master_dataset.kafka.growth import Partitions
-from master_dataset.kafka.record import HEADERS_SQL
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -38,6 +37,7 @@ EARLIEST = -2
 TIMESTAMPS, BROKERS_TIME = "message.timestamp.type", "LogAppendTime"
 _POLLED = 32
 """Records that Spark's client holds decompressed at a time, of Kafka's default of 500: each may have megabytes."""
+_HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
 _TOPIC_EXISTS = 36
 _INVALID_PARTITIONS = 37
 _NO_LEADER = (5, 6, 74, 75, 78)
@@ -130,15 +130,49 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
         .load()
-        .selectExpr(*record_columns(intake.partitions))
+        .selectExpr(*_record_columns(intake.partitions))
         .coalesce(intake.tasks)
     )
 
 
-def record_columns(partitions: Partitions) -> Sequence[str]:
-    """Return the columns of `record_stream` as Spark SQL of those of Spark's source."""
+def _record_columns(partitions: Partitions) -> Sequence[str]:
     received = f"{partitions.received_sql()} AS timestamp"
-    return ("key", "value", "topic", "partition", "offset", received, f"{HEADERS_SQL} AS headers")
+    return ("key", "value", "topic", "partition", "offset", received, f"{_HEADERS} AS headers")
+
+
+def record_span(
+    spark: "SparkSession",
+    kafka: "KafkaConnection",
+    partitions: Partitions,
+    topic: str,
+    span: tuple[Mapping[int, int], Mapping[int, int]],
+) -> "DataFrame":
+    """Return the committed records of a topic between offsets, with the columns of `record_stream`.
+
+    Records that the topic no longer has are left out.
+
+    Args:
+        spark: The session.
+        kafka: The cluster.
+        partitions: Those of the topics.
+        topic: The topic.
+        span: Partition to its first offset, and to the offset after the last; only these partitions are read.
+    """
+    since, until = span
+    return (
+        spark.read.format("kafka")
+        .options(**kafka.spark())
+        .option("kafka.isolation.level", "read_committed")
+        .option("kafka.fetch.max.wait.ms", _WAIT_MS)
+        .option("kafka.max.poll.records", _POLLED)
+        .option("assign", json.dumps({topic: sorted(since)}))
+        .option("startingOffsets", offsets_json({topic: since}))
+        .option("endingOffsets", offsets_json({topic: until}))
+        .option("failOnDataLoss", "false")
+        .option("includeHeaders", "true")
+        .load()
+        .selectExpr(*_record_columns(partitions))
+    )
 
 
 def offsets_json(offsets: Mapping[str, Mapping[int, int]]) -> str:
@@ -174,11 +208,13 @@ class TopicSettings:
         partitions: Number of partitions.
         replication: Copies of each record.
         retention_ms: How long records are kept.
+        compression: What the broker stores, whatever it receives.
     """
 
     partitions: int
     replication: int
     retention_ms: int
+    compression: str = COMPRESSION
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -188,7 +224,7 @@ class TopicSettings:
             "retention.ms": str(self.retention_ms),
             "min.insync.replicas": str(majority(self.replication)),
             "max.message.bytes": str(LARGEST_BATCH),
-            "compression.type": COMPRESSION,
+            "compression.type": self.compression,
         }
 
 

@@ -12,11 +12,11 @@ from tests.integration.conftest import Stack
 TOPIC, LARGEST = "bombs", 100_000
 
 
-@pytest.fixture
-def topic(stack: Stack) -> Iterator[str]:
+@pytest.fixture(params=["snappy", "uncompressed"])
+def topic(stack: Stack, request: pytest.FixtureRequest) -> Iterator[str]:
     """A topic as ours, but for smaller records: the broker of all tests need not unfold a bomb of 100 MB."""
     admin = AdminClient(stack.settings.kafka.connection.client())
-    config = {**TopicSettings(1, 1, 3_600_000).config, "max.message.bytes": str(LARGEST)}
+    config = {**TopicSettings(1, 1, 3_600_000, request.param).config, "max.message.bytes": str(LARGEST)}
     admin.create_topics([NewTopic(TOPIC, 1, 1, config=config)])[TOPIC].result(30)
     yield TOPIC
     admin.delete_topics([TOPIC])[TOPIC].result(30)

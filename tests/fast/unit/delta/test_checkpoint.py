@@ -12,7 +12,6 @@ from master_dataset.delta.checkpoint import (
     fsync_plan,
     furthest,
     read_ends,
-    read_starts,
     unfinished_mark,
     unfinished_marks,
 )
@@ -185,11 +184,3 @@ def test_only_what_was_planned_last_and_ended_nowhere_may_be_written_in_part(
         planned(tmp_path / name, *range(2, plan + 1), ends=10 * plan, done=done)
 
     assert unfinished_marks(str(tmp_path)) == marks
-
-
-def test_a_micro_batch_starts_where_the_one_before_ended_or_where_the_query_began(tmp_path: Path) -> None:
-    written(tmp_path, "sources/0/0", text='\0v1\n{"a":{"0":3},"b":{"1":4}}')
-    written(tmp_path, "offsets/0", text='v1\n{"batchWatermarkMs":0}\n{"a":{"0":5}}')
-
-    assert read_starts(str(tmp_path), 0) == {"a": {0: 3}, "b": {1: 4}}
-    assert read_starts(str(tmp_path), 1) == {"a": {0: 5}}

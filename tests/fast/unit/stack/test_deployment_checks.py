@@ -70,6 +70,13 @@ def test_a_topic_that_follows_every_rule_is_good() -> None:
     assert topic(retention_ms="-1").found.endswith("records kept for ever")
 
 
+def test_topics_may_be_uncompressed_if_the_settings_say_so() -> None:
+    facts = replace(FACTS, options={**OPTIONS, "compression.type": "uncompressed"})
+
+    assert topic_finding("pos_transactions", facts, replace(RULES, compression="uncompressed")).ok
+    assert not topic_finding("pos_transactions", facts, RULES).ok
+
+
 @pytest.mark.parametrize(
     ("options", "found", "do", "blocks"),
     [
