@@ -389,6 +389,8 @@ class ArchiveSettings(SeveralProcesses):
     """Prometheus port of `archive`; `archive-2` has the next, and so on. 0: any, written to `run/*.targets.json`."""
     seconds: float = Field(default=10.0, ge=0)
     """How often the archive writes, in seconds."""
+    heap_mb: int = Field(default=512, ge=256)
+    """Heap of each process, in MB. Its Python workers need memory in addition."""
 
 
 class SpeedSettings(SeveralProcesses):
@@ -400,6 +402,8 @@ class SpeedSettings(SeveralProcesses):
     """Processes of the speed layer on one machine: `speed` works, `speed-2` and so on stand by to take over."""
     metrics_port: PortOrZero = 0
     """Prometheus port of `speed`; `speed-2` has the next, and so on. 0: any, written to `run/*.targets.json`."""
+    heap_mb: int = Field(default=640, ge=256)
+    """Heap of each process, in MB. Its Python workers need memory in addition."""
     ttl_days: int = Field(default=7, ge=2)
     """Days after which speed rows expire."""
     partitions: int = Field(default=2, ge=1)

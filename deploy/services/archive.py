@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from master_dataset.archive.archive import ArchiveMonitor
     from master_dataset.source import Source
 
-HEAP_MB = 512
-
 RECEIVED = Counter("galatea_received", "Records read from the topic, without transaction markers.", ("topic",))
 EVENTS = Counter("galatea_events", "Events archived, including duplicates.", ("topic",))
 DEAD_LETTERS = Counter("galatea_dead_letters", "Records archived as dead letters.", ("topic", "reason"))
@@ -103,7 +101,10 @@ def run(process: Process, settings: Settings) -> None:
         probe(uri, setting)
     topics = Topics(settings.kafka.connection)
     partitions = checked_partitions(settings, topics, registered_sources())
-    spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark.cores))
+    partitions_of_spark = max(2, settings.spark.cores)
+    spark = spark_session(
+        settings, "archive", Work.STREAM, memory_mb=settings.archive.heap_mb, partitions=partitions_of_spark
+    )
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
     growths, topic_ids = PartitionGrowths(connect()), topics.ids(registered_sources())
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.layers.skew)

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
     from pyspark.sql import SparkSession
 
-HEAP_MB = 640
 GENERATION = Gauge("galatea_speed_generation", "The generation that this process writes.")
 
 _STREAM = "stream"
@@ -79,7 +78,8 @@ def run(process: Process, settings: Settings) -> None:
     topics = Topics(settings.kafka.connection)
     names = [source.topic for source in sources_of(registered_views())]
     partitions = checked_partitions(settings, topics, names)
-    spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed.partitions)
+    own = settings.speed
+    spark = spark_session(settings, "speed", Work.STREAM, memory_mb=own.heap_mb, partitions=own.partitions)
     process.show_metrics(settings.speed.metrics_port_of(process.name))
     work = SharedWork(LeaseTable(connect()), "speed", [_STREAM], str(uuid4()))
     process.at_end(work.leave)

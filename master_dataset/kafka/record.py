@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any, NamedTuple, Self
 
 from master_dataset.errors import RequestError
@@ -11,6 +12,10 @@ PartitionId = tuple[str, int]
 
 GREATEST_PARTITION = 2**31 - 1
 GREATEST_OFFSET = 2**63 - 1
+_HEADERS = methodcaller("headers")
+"""Of the driver's message. If a name is not UTF-8, the driver returns an incomplete list and has an error set. This
+call notices that. Python's own call of a method does not once it is specialized, and then reading the list ends the
+process."""
 _ID = re.compile(r"([^/]+)/(\d{1,19})/(\d{1,19})", re.ASCII)
 
 
@@ -68,6 +73,6 @@ def headers_of_message(message: Any) -> Sequence[tuple[str, bytes | None]]:  # n
         Names and values; nothing if the driver cannot read them: more than 100,000, or names that are not UTF-8.
     """
     try:
-        return message.headers() or ()
+        return _HEADERS(message) or ()
     except (SystemError, UnicodeDecodeError):  # the driver's way to say that a name is not UTF-8
         return ()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from master_dataset.registry.stores import Currency, Store
-from serving_layer.limits import LIMITS
+from serving_layer.limits import LIMITS, Limits
 from tests.support import World
 from tests.support.corpus.case import Case, by_hand, receipt
 from tests.support.corpus.generated import generated
@@ -16,6 +16,7 @@ OF_THE_BYTES = {"empty_value", "too_large", "not_utf8", "not_json", "too_deep"}
 """What an array that holds such a record is, too: it cannot be taken apart."""
 GOOD = receipt({"transaction_id": "4711", "happened_at": '"2016-01-01T00:00:00Z"', "price": "1", "total": "2"})
 AT_THE_END_OF_TIME = 7_500_000_000_000_000  # in 2207: nothing is from the future
+OF_ANY_AGE = Limits(ingest_oldest_days=1_000_000)
 ACCEPTED = ("accepted", None, None)
 CASES = [*by_hand(), *generated()]
 FITTING = [case for case in CASES if len(case.value) <= LIMITS.body_bytes]
@@ -28,7 +29,7 @@ ELEMENTS = [case for case in SMALL if case.expected not in OF_THE_BYTES]
 
 @cache
 def asking(currency: Currency) -> Asking:
-    return Asking(World(Store(id="1", timezone="UTC", currency=currency)))
+    return Asking(World(Store(id="1", timezone="UTC", currency=currency)), limits=OF_ANY_AGE)
 
 
 def became(case: Case, said: bytes, kind: str = "application/json") -> list[tuple[Any, ...]]:
@@ -74,7 +75,7 @@ def test_what_is_left_out_here_is_larger_than_any_body() -> None:
 
 def test_what_is_accepted_stands_in_the_topic_byte_for_byte() -> None:
     events = [case for case in ELEMENTS if case.expected == "event" and not case.received_us]
-    server = Asking(World(Store(id="1", timezone="UTC")))
+    server = Asking(World(Store(id="1", timezone="UTC")), limits=OF_ANY_AGE)
     for case in events:
         server.sent(b"[ " + case.value + b" ]")
 
