@@ -39,6 +39,8 @@ PAIRS = int(os.environ.get("AT_LEAST_PAIRS", "2000"))
 WRITERS = int(os.environ.get("AT_LEAST_WRITERS", "16"))
 STORES = int(os.environ.get("AT_LEAST_STORES", "1"))
 ROUNDS = PAIRS // (WRITERS * STORES)
+TOGETHER = 5
+"""Rounds between two lines on what has happened so far."""
 SEED = int(os.environ.get("AT_LEAST_SEED", "11"))
 NAMES = ("api", "api-2", "speed", "speed-2")
 BETWEEN_SECONDS = float(os.environ.get("AT_LEAST_SECONDS_BETWEEN_FAULTS", "5"))
@@ -61,13 +63,14 @@ class Writer:
         self._name = f"mine-{number}"
         self._stores = [f"{self._name}-{store}" for store in range(STORES)]
         self._url, self._key = stack.settings.api_url, stack.operator_key
+        self._sent = 0
         self.counts = Counter[str]()
         self.violations: list[str] = []
 
     def run(self, rounds: int) -> None:
         with Client(self._url, self._key, timeout=30) as plain:
             client = plain.read_your_writes()
-            for number in range(1, rounds + 1):
+            for number in range(self._sent + 1, self._sent + rounds + 1):
                 at = datetime.now(UTC).isoformat(timespec="milliseconds")
                 events = [receipt(at, minor=100, number=number, store=store) for store in self._stores]
                 self._until_answered(lambda events=events: client.ingest(TOPIC, events).accepted == STORES or None)  # type: ignore[misc]
@@ -77,6 +80,7 @@ class Writer:
                 for metric, values in zip(metrics, answers, strict=True):
                     if wrong := {store: values.get(store) for store in self._stores if values.get(store) != number}:
                         self.violations.append(f"{number} were sent to each store, and {metric} is {wrong}")
+        self._sent += rounds
 
     def _asked(self, client: Client, metrics: tuple[str, ...]) -> list[dict[str | None, object]]:
         """Of each metric, the value of each store."""
@@ -143,10 +147,12 @@ def test_no_answer_lacks_what_its_client_has_sent_or_seen_while_processes_are_ki
     writers = [Writer(stack, number) for number in range(WRITERS)]
     Writer(stack, WRITERS).run(1)  # a generation that is killed again and again before it is complete is never served
     with faults(stack) as met, ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(lambda writer: writer.run(ROUNDS), writers))
-    counts = sum((each.counts for each in writers), Counter[str]())
-    violations = [violation for each in writers for violation in each.violations]
-    print(f"{counts['pairs']} pairs, {len(violations)} violations; faults {dict(met)}; tried again {dict(counts)}")  # noqa: T201
+        for begun in range(0, ROUNDS, TOGETHER):
+            rounds = min(TOGETHER, ROUNDS - begun)
+            list(pool.map(lambda writer, rounds=rounds: writer.run(rounds), writers))
+            counts = sum((each.counts for each in writers), Counter[str]())
+            violations = [violation for each in writers for violation in each.violations]
+            print(f"{counts['pairs']} pairs, {len(violations)} violations; faults {dict(met)}; outcomes {dict(counts)}")  # noqa: T201
 
     assert violations == []
     assert counts["pairs"] == ROUNDS * WRITERS * STORES
