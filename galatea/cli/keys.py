@@ -14,7 +14,7 @@ from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from galatea.cli.tenants import registered_stores, warn_of_unknown_tenants
 from master_dataset.errors import RequestError, UnknownNameError
-from serving_layer.keys.key import SCOPES, Key, checked_scopes, checked_tenant_of_key
+from serving_layer.keys.key import SCOPES, Key, checked_name_of_key, checked_scopes, checked_tenant_of_key
 from serving_layer.tables import AsyncSession, KeyTables
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
@@ -35,7 +35,8 @@ def create(
     """Create a key and print it once. It becomes valid within five seconds."""
     now = datetime.now(UTC)
     checked_tenant_of_key(tenant)
-    text, key = Key.new(tenant, checked_scopes(tenant, scope), name, now, now + timedelta(days=days))
+    checked = checked_scopes(tenant, scope)
+    text, key = Key.new(tenant, checked, checked_name_of_key(name), now, now + timedelta(days=days))
     _with(lambda tables: tables.keep(key))
     _shown(text, key, as_json=as_json)
     warn_of_unknown_tenants([tenant], registered_stores(Settings()))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol, Self, get_args
 
 from master_dataset.errors import RequestError, UnknownNameError
+from master_dataset.registry.hidden_characters import hidden_character
 from master_dataset.registry.stores import Store
 from master_dataset.registry.tenants import ALL_TENANTS, checked_tenant
 
@@ -18,6 +19,7 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "galatea"
 _SECRET_BYTES = 32
 _ID_BYTES = 6
+_NAME_CHARACTERS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -72,6 +74,17 @@ class Key:
 def checked_tenant_of_key(name: str) -> str:
     """The tenant of a new key; `*` for the stores of all tenants. Raises RequestError as `checked_tenant`."""
     return name if name == ALL_TENANTS else checked_tenant(name)
+
+
+def checked_name_of_key(name: str) -> str:
+    """The name of a new key, which lists and logs show. RequestError if it is long, or has what nobody sees."""
+    if hidden := hidden_character(name, "in_scripts"):
+        message = f"The name of the key has a character that is not visible, {hidden}."
+        raise RequestError(message, do="Leave it out.")
+    if len(name) > _NAME_CHARACTERS:
+        message = f"The name of the key has more than {_NAME_CHARACTERS} characters."
+        raise RequestError(message, do="Choose a shorter one.")
+    return name
 
 
 def checked_scopes(tenant: str, names: Iterable[str]) -> list[Scope]:

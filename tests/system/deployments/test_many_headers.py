@@ -18,7 +18,6 @@ from tests.support import receipt
 pytestmark = pytest.mark.nightly
 TOPIC, STORE, HEADERS = "pos_transactions", "many-headers", 12_000_000
 HEAP_MB = "8000"
-"""Of which an archive or a speed layer that meets no such record uses as little as with its default."""
 _SEND = f"""
 import sys
 from confluent_kafka import Producer

@@ -54,6 +54,16 @@ def test_no_key_is_created_for_a_tenant_that_cannot_be(monkeypatch: pytest.Monke
     assert isinstance(done.exception, RequestError)
 
 
+@pytest.mark.parametrize("name", ["a\x1b[2J", "a\nb", "a\u202eb", "\ud800", "x" * 201])
+def test_no_key_is_created_with_a_name_that_lists_cannot_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_with", lambda _: pytest.fail("stored"))
+
+    done = CliRunner().invoke(keys.app, ["create", "--tenant", "acme", "--scope", "read", "--name", name])
+
+    assert isinstance(done.exception, RequestError)
+    assert "The name of the key" in str(done.exception)
+
+
 def test_a_report_is_for_one_tenant(tmp_path: Path) -> None:
     file = tmp_path / "reports.yaml"
     for tenant in ("", "*", r"a\u202eb", r"\ud800"):
