@@ -26,7 +26,7 @@ class Limits:
     decompressed_bytes: int = 4_000_000
     compression_ratio: int = 20
     request_events: int = 1_000
-    ingest_oldest_days: int = 1_096
+    ingest_oldest_days: int = 3_660
     request_bytes: int = 65_536
     receive_seconds: float = 10.0
     bodies_bytes: int = 64_000_000

@@ -184,14 +184,14 @@ def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_
 
 @pytest.mark.parametrize("number", [1, 100], ids=["singly", "by columns"])
 def test_an_event_that_happened_too_long_ago_is_rejected(asking: Asking, number: int) -> None:
-    oldest = datetime.fromtimestamp(asking.clock_us / 1e6, UTC).replace(microsecond=0) - timedelta(days=1_096)
+    oldest = datetime.fromtimestamp(asking.clock_us / 1e6, UTC).replace(microsecond=0) - timedelta(days=3_660)
     times = [oldest + timedelta(seconds=1), oldest - timedelta(seconds=1)]
     events = [receipt(at.isoformat(), minor=100, number=each, store="1") for each in range(number) for at in times]
 
     response = asking.response(f"/v1/events/{TOPIC}", method="POST", key=OPERATOR_KEY, said=array(*events))
 
     assert outcomes(response.json()) == [("accepted", None, None), ("rejected", "too_old", "/happened_at")] * number
-    sentence = "`/happened_at` lies more than 1,096 days before the record was received."
+    sentence = "`/happened_at` lies more than 3,660 days before the record was received."
     assert response.json()["items"][1]["sentence"] == sentence
     assert asking.broker.values(TOPIC) == events[::2]
 
