@@ -28,7 +28,7 @@ def crc32c(data: bytes) -> int:
 
 def batch_of(record: bytes) -> bytes:
     """A batch of one record, compressed as Java does: chunks with their lengths behind a header."""
-    chunk = pa.Codec("snappy").compress(record).to_pybytes()
+    chunk: bytes = pa.Codec("snappy").compress(record, asbytes=True)
     payload = b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, len(chunk)) + chunk
     now = int(time.time() * 1000)
     checked = struct.pack(">hiqqqhii", SNAPPY, 0, now, now, -1, -1, -1, 1) + payload
