@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from master_dataset.errors import BadFileError, OperatorError
 
@@ -102,6 +104,8 @@ def read_manifest(folder: Path) -> Manifest:
         OperatorError: A newer release has written it.
     """
     place = folder / MANIFEST
+    if place.exists() and not place.is_file():  # reading a named pipe would wait for a writer
+        raise BadFileError(f"`{place}` is no file", do=_DO)
     try:
         text = place.read_bytes()
     except OSError as error:
@@ -138,12 +142,20 @@ def check_file(folder: Path, saved: SavedFile) -> None:
     place = folder / saved.path
     if not place.resolve().is_relative_to(folder.resolve()):
         _refuse(folder, saved, "lies outside of it")
+    if place.exists() and not place.is_file():
+        _refuse(folder, saved, "is no file")
     try:
         size = place.stat().st_size
         if size != saved.bytes:
             _refuse(folder, saved, f"has {size:,} bytes instead of {saved.bytes:,}")
         if checksum(place) != saved.sha256:
             _refuse(folder, saved, "has changed since it was written: its SHA-256 is another one")
+        rows = pq.read_metadata(place).num_rows
+        if rows != saved.rows:
+            _refuse(folder, saved, f"has {rows:,} rows instead of {saved.rows:,}")
+    except pa.ArrowInvalid as error:
+        message = f"the file `{saved.path}` of the backup in `{folder}` is no Parquet file: {error}"
+        raise BadFileError(message, do=_DO) from error
     except OSError as error:
         message = f"the file `{saved.path}` of the backup in `{folder}` cannot be read ({error.strerror})"
         raise BadFileError(message, do=_DO) from error

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -264,6 +265,25 @@ def test_a_damaged_file_is_found_before_anything_is_changed(empty: MemoryDeploym
     (backup / "cassandra" / "seen_titles.parquet").write_bytes(b"PAR1")
 
     with pytest.raises(BadFileError, match=r"`cassandra/seen_titles\.parquet`"):
+        empty.restore(backup)
+    assert empty.keyspace.mark is None
+
+
+@pytest.mark.parametrize("name", ["backup.json", "cassandra/stores.parquet"])
+def test_what_is_no_file_is_refused_without_waiting_for_it(empty: MemoryDeployment, backup: Path, name: str) -> None:
+    (backup / name).unlink()
+    os.mkfifo(backup / name)
+
+    with pytest.raises(BadFileError, match="is no file"):
+        empty.restore(backup)
+
+
+def test_another_number_of_rows_than_the_manifest_says_is_refused(empty: MemoryDeployment, backup: Path) -> None:
+    manifest = json.loads((backup / "backup.json").read_text())
+    manifest["tables"]["stores"]["rows"] += 1
+    (backup / "backup.json").write_text(json.dumps(manifest))
+
+    with pytest.raises(BadFileError, match=r"stores.parquet` of the backup in .+ has \d+ rows instead of \d+"):
         empty.restore(backup)
     assert empty.keyspace.mark is None
 
