@@ -124,7 +124,10 @@ class LagProbe:
                 id_ = (read.topic() or "", read.partition() or 0)
                 if _is_record(read) and id_ in open_partitions:
                     found[id_] = UnreadRecord(read.offset() or 0, _stamp(read))
-                open_partitions.discard(id_)
+                if id_ in open_partitions:
+                    # Of a batch that is larger than a fetch, the broker only sends that of the first partition.
+                    self._consumer.incremental_unassign([TopicPartition(*id_)])
+                    open_partitions.remove(id_)
         finally:
             self._consumer.unassign()
         return found
