@@ -36,12 +36,18 @@ def write_private(place: Path, text: str) -> None:
 
 
 def operator_key(place: Path) -> str:
-    """Return the key of the operator of this home. The process that asks for it first makes it, for all of them."""
+    """Return the key of the operator of this home. The process that asks for it first makes it, for all of them.
+
+    OperatorError as `kept_secret`.
+    """
     return kept_secret(place, secrets.token_urlsafe(32))
 
 
 def kept_secret(place: Path, new: str) -> str:
-    """Return the secret that a file of the home holds: `new`, if there was none and no other process is quicker."""
+    """Return the secret that a file of the home holds: `new`, if there was none and no other process is quicker.
+
+    OperatorError if the file cannot be read, or can be by others than its owner.
+    """
     if not place.exists():
         own = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
         write_private(own, new)
@@ -53,7 +59,7 @@ def kept_secret(place: Path, new: str) -> str:
             own.replace(place)  # a file system without links
         else:
             own.unlink()
-    return place.read_text(encoding="utf-8").strip()
+    return read_private("GALATEA_HOME", place).strip()
 
 
 def secret_of(setting: str, given: "SecretStr", file: str) -> str:
