@@ -88,6 +88,26 @@ def test_what_never_started_decides_nothing(tmp_path: Path) -> None:
     assert Settings(home=tmp_path).nodes == Nodes(1, 1)
 
 
+@pytest.mark.parametrize("kept", ["master", "secrets.key"])
+def test_a_home_whose_log_and_tables_were_moved_away_stays_as_it_was(tmp_path: Path, kept: str) -> None:
+    secured = Nodes(3, 3, secure=True)
+    record_nodes(tmp_path, secured)
+    (tmp_path / kept).mkdir()
+
+    assert recorded_nodes(tmp_path) == secured
+    with pytest.raises(OperatorError, match="secured, which no setting can change afterwards"):
+        record_nodes(tmp_path, Nodes(1, 1))
+
+
+def test_a_new_home_with_a_copy_of_the_master_dataset_can_be_made_in_any_way(tmp_path: Path) -> None:
+    (tmp_path / "master").mkdir()
+    (tmp_path / "secrets.key").touch()
+
+    assert recorded_nodes(tmp_path) is None
+    record_nodes(tmp_path, Nodes(1, 1, secure=True))
+    assert recorded_nodes(tmp_path) == Nodes(1, 1, secure=True)
+
+
 def test_two_nodes_are_no_setting() -> None:
     with pytest.raises(InvalidSettingsError, match="must be 1 or 3"):
         Settings(kafka_brokers=2)
