@@ -89,11 +89,11 @@ class _Counter:
         self._assign()
         reported_at = heard_at = time.monotonic()
         while self._left:
-            messages = self._consumer.consume(RECORDS_PER_POLL, POLL_SECONDS)
+            messages, awaited = self._consumer.consume(RECORDS_PER_POLL, POLL_SECONDS), set(self._left)
             deleted = {part for each in messages if (part := self._receive(each)) is not None}
             if deleted:
                 self._restart(deleted)
-            if messages:
+            if any((each.partition() or 0) in awaited for each in messages):  # others may go on growing
                 heard_at = time.monotonic()
             if time.monotonic() - reported_at > REPORT_SECONDS:
                 reported_at = time.monotonic()

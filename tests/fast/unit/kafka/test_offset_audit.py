@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka import offset_audit as topic_audit
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.offset_audit import OffsetAudit, audit_offsets
@@ -102,6 +103,26 @@ def test_where_all_is_deleted_that_was_to_be_counted_nothing_is_left(monkeypatch
     found = counted(monkeypatch, log)
 
     assert (found[0].records, found[1].records) == (0, 9)
+
+
+def test_a_partition_that_sends_nothing_is_an_error_while_another_one_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock:
+        now = 0.0
+
+        def monotonic(self) -> float:
+            self.now += 1.0
+            return self.now
+
+    class Silent(Log):
+        def consume(self, *_: object) -> list[Said]:
+            self.positions.pop(0, None)
+            self.ends[1] += 1
+            return super().consume()
+
+    monkeypatch.setattr(topic_audit, "time", Clock())
+
+    with pytest.raises(BrokerUnavailableError, match="`pos_transactions` has sent nothing for 30 s"):
+        counted(monkeypatch, Silent({0: 0, 1: 0}, {0: 12, 1: 12}))
 
 
 def test_what_was_read_already_stays_counted(monkeypatch: pytest.MonkeyPatch) -> None:
