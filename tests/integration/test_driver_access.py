@@ -86,10 +86,12 @@ def test_who_does_not_know_the_secret_calls_no_function_of_a_stream(stack: Stack
 
 
 def test_no_port_of_a_stream_forks_a_worker(stack: Stack) -> None:
-    pid = Records(stack.settings.home).pid("speed")
-    daemons = [each for each in psutil.Process(pid).children(recursive=True) if "deploy.spark_daemon" in each.cmdline()]
+    pid, found, opened = Records(stack.settings.home).pid("speed"), 0, list[Any]()
+    for each in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # a worker may end meanwhile
+            if "deploy.spark_daemon" in each.cmdline():
+                found += 1
+                opened += each.net_connections("tcp")
 
-    opened = [connection for each in daemons for connection in each.net_connections("tcp")]
-
-    assert daemons
+    assert found
     assert [each for each in opened if each.status == psutil.CONN_LISTEN] == []
