@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 import stat
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,17 +37,15 @@ def write_private(place: Path, text: str) -> None:
 
 
 def operator_key(place: Path) -> str:
-    """Return the key of the operator of this home. The process that asks for it first makes it, for all of them.
-
-    OperatorError as `kept_secret`.
-    """
+    """Return the key of the operator of this home. The process that asks for it first makes it, for all of them."""
     return kept_secret(place, secrets.token_urlsafe(32))
 
 
 def kept_secret(place: Path, new: str) -> str:
     """Return the secret that a file of the home holds: `new`, if there was none and no other process is quicker.
 
-    OperatorError if the file cannot be read, or can be by others than its owner.
+    If others than its owner can read it, their right is taken, as with the home: Kubernetes gives the group of a volume
+    the right to all files at each mount. Some shared file systems know no rights, so nothing is refused.
     """
     if not place.exists():
         own = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
@@ -59,7 +58,10 @@ def kept_secret(place: Path, new: str) -> str:
             own.replace(place)  # a file system without links
         else:
             own.unlink()
-    return read_private("GALATEA_HOME", place).strip()
+    with suppress(OSError):
+        if place.stat().st_mode & _OTHERS:
+            place.chmod(0o600)
+    return place.read_text(encoding="utf-8").strip()
 
 
 def secret_of(setting: str, given: "SecretStr", file: str) -> str:
