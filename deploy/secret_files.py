@@ -44,8 +44,8 @@ def operator_key(place: Path) -> str:
 def kept_secret(place: Path, new: str) -> str:
     """Return the secret that a file of the home holds: `new`, if there was none and no other process is quicker.
 
-    If others than its owner can read it, their right is taken, as with the home: Kubernetes gives the group of a volume
-    the right to all files at each mount. Some shared file systems know no rights, so nothing is refused.
+    If others than its owner can read it, that right is removed, as with the home: Kubernetes gives the group of a
+    volume the right to all files at each mount. Some shared file systems know no rights, so nothing is refused.
     """
     if not place.exists():
         own = place.with_name(f"{place.name}.{secrets.token_hex(4)}")

@@ -774,7 +774,7 @@ class LimitSettings(Section):
     request_events: int = Field(default=LIMITS.request_events, ge=1, le=10_000)
     """Events per request."""
     ingest_oldest_days: int = Field(default=LIMITS.ingest_oldest_days, ge=1)
-    """Days before its receipt that an event may have happened, over REST; `galatea ingest` takes older ones."""
+    """How many days before its receipt an event may have happened, over REST; `galatea ingest` takes older ones."""
     request_bytes: int = Field(default=LIMITS.request_bytes, ge=1024)
     """Bytes of a body without events."""
     bodies_bytes: int = Field(default=LIMITS.bodies_bytes, ge=1_000_000)

@@ -150,15 +150,16 @@ def check_file(folder: Path, saved: SavedFile) -> None:
             _refuse(folder, saved, f"has {size:,} bytes instead of {saved.bytes:,}")
         if checksum(place) != saved.sha256:
             _refuse(folder, saved, "has changed since it was written: its SHA-256 is another one")
-        rows = pq.read_metadata(place).num_rows
-        if rows != saved.rows:
-            _refuse(folder, saved, f"has {rows:,} rows instead of {saved.rows:,}")
-    except pa.ArrowInvalid as error:
-        message = f"the file `{saved.path}` of the backup in `{folder}` is no Parquet file: {error}"
-        raise BadFileError(message, do=_DO) from error
     except OSError as error:
         message = f"the file `{saved.path}` of the backup in `{folder}` cannot be read ({error.strerror})"
         raise BadFileError(message, do=_DO) from error
+    try:
+        rows = pq.read_metadata(place).num_rows
+    except (pa.ArrowException, OSError) as error:
+        message = f"the file `{saved.path}` of the backup in `{folder}` is no Parquet file: {error}"
+        raise BadFileError(message, do=_DO) from error
+    if rows != saved.rows:
+        _refuse(folder, saved, f"has {rows:,} rows instead of {saved.rows:,}")
 
 
 def _refuse(folder: Path, saved: SavedFile, how: str) -> NoReturn:

@@ -162,7 +162,8 @@ def private_findings(settings: "Settings") -> Iterator[Finding]:
             read()
         except OperatorError as error:
             findings.append(failed(f"files of {name}", error))
-    for place in (settings.home / "operator.key", Path(settings.airflow.password_file)):
+    own_files = (settings.home / "operator.key", settings.home / "secrets.key")
+    for place in (*own_files, Path(settings.airflow.password_file)):
         if place.exists() and (mode := stat.S_IMODE(place.stat().st_mode)) & _OTHERS:
             found = f"`{place}` can be read by others (mode {mode:o})"
             findings.append(fault("private files", found, f"chmod 600 {place}", blocks=False))

@@ -28,23 +28,19 @@ class Nodes(NamedTuple):
 
 
 def has_started(home: Path) -> bool:
-    """Whether anything ever started in it. A home in which nothing did decides nothing.
+    """Whether a broker or Cassandra ever started in it. A home in which none did decides nothing.
 
-    The folders of the servers do not say it alone: where the log or the tables are lost, they are moved away.
+    Their logs say it as well as their folders, which are moved away where they are lost.
     """
-    return _has_servers(home) or any((home / kept).exists() for kept in ("master", "secrets.key"))
-
-
-def _has_servers(home: Path) -> bool:
-    return any((home / kind).exists() for kind in ("kafka", "cassandra"))
+    return any((home / kind).exists() or any((home / "logs").glob(f"{kind}*.log*")) for kind in ("kafka", "cassandra"))
 
 
 def recorded_nodes(home: Path) -> Nodes | None:
-    """Return what this home was created with; None if nothing ever started in it."""
+    """Return what this home was created with; None if neither a broker nor Cassandra ever started in it."""
+    if not has_started(home):
+        return None
     file = home / _FILE
-    if file.exists():
-        return Nodes(**orjson.loads(file.read_bytes())) if has_started(home) else None
-    return Nodes() if _has_servers(home) else None  # of a former release; a copied master dataset is no such home
+    return Nodes(**orjson.loads(file.read_bytes())) if file.exists() else Nodes()
 
 
 def record_nodes(home: Path, nodes: Nodes) -> None:

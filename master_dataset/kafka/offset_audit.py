@@ -54,7 +54,7 @@ def audit_offsets(kafka: KafkaConnection, topic: str, until: Mapping[int, int], 
         Partition to its records before the position.
 
     Raises:
-        BrokerUnavailableError: The broker does not respond for SILENT_SECONDS.
+        BrokerUnavailableError: No partition that is not read to its position sends anything for SILENT_SECONDS.
     """
     consumer = Consumer(
         {
@@ -99,9 +99,9 @@ class _Counter:
                 reported_at = time.monotonic()
                 step(self._sum(self._at), self._sum(self._until), self._topic)
             if time.monotonic() - heard_at > SILENT_SECONDS:
-                raise BrokerUnavailableError(
-                    f"`{self._topic}` has sent nothing for {SILENT_SECONDS:g} s.", do="galatea status"
-                )
+                silent = ", ".join(f"`{self._topic}/{part}`" for part in sorted(self._left))
+                message = f"{silent} sent nothing for {SILENT_SECONDS:g} s."
+                raise BrokerUnavailableError(message, do="galatea status")
         total = self._sum(self._until)
         step(total, total, self._topic)
         return {part: OffsetAudit(first, self._until[part], self._runs[part]) for part, first in self._firsts.items()}

@@ -11,7 +11,7 @@ from master_dataset.errors import GalateaError, UnknownNameError
 from serving_layer.api.caller import audit_details
 from serving_layer.api.parameters import DEFAULT_TENANT
 from serving_layer.errors import BadQuestionError
-from serving_layer.keys.key import SCOPES, Key, Scope, checked_scopes
+from serving_layer.keys.key import SCOPES, Key, Scope, checked_name_of_key, checked_scopes
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import noted
 from serving_layer.pages.routing import Form, OperatorVisit, Visit, page_router
@@ -77,7 +77,7 @@ async def revoke_key(visit: OperatorVisit) -> Response:
 def _new_key(form: Form, now: datetime) -> tuple[str, Key]:
     """The text and the record of the key that the form describes. RequestError and UnknownNameError if it is wrong."""
     tenant, name, days = form.text("tenant") or DEFAULT_TENANT, form.text("name"), form.text("days") or str(USUAL_DAYS)
-    if max(len(tenant), len(name)) > MAX_TEXT:
+    if len(tenant) > MAX_TEXT:
         raise BadQuestionError(_("The name or tenant is too long."), do=_("Write a shorter one."))
     scopes = checked_scopes(tenant, form.get("scopes", []))
     if not scopes:
@@ -86,7 +86,7 @@ def _new_key(form: Form, now: datetime) -> tuple[str, Key]:
         raise BadQuestionError(
             _("A key cannot be valid for that long."), do=_("Write 1 to {most}.").format(most=MAX_DAYS)
         )
-    return Key.new(tenant, scopes, name, now, now + timedelta(days=int(days)))
+    return Key.new(tenant, scopes, checked_name_of_key(name), now, now + timedelta(days=int(days)))
 
 
 def _state(key: Key, now: datetime) -> str:

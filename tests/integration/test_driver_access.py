@@ -90,8 +90,8 @@ def test_no_port_of_a_stream_forks_a_worker(stack: Stack) -> None:
     for each in psutil.Process(pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # a worker may end meanwhile
             if "deploy.spark_daemon" in each.cmdline():
-                found += 1
                 opened += each.net_connections("tcp")
+                found += 1
 
     assert found
     assert [each for each in opened if each.status == psutil.CONN_LISTEN] == []

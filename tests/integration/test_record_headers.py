@@ -54,7 +54,9 @@ def test_headers_that_the_driver_cannot_read_are_none(stack: Stack) -> None:
     consumer = Consumer({**client, "group.id": topic, "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0)])
 
-    found = [headers_of_message(consumer.poll(60)) for _ in range(TIMES * len(SENT_AND_READ))]
-
+    messages = [message for _ in range(TIMES * len(SENT_AND_READ)) if (message := consumer.poll(60)) is not None]
     consumer.close()
+
+    assert [each.error() for each in messages if each.error()] == []
+    found = [headers_of_message(each) for each in messages]
     assert [list(each) for each in found] == [read for _, read in SENT_AND_READ] * TIMES

@@ -39,7 +39,7 @@ PAIRS = int(os.environ.get("AT_LEAST_PAIRS", "2000"))
 WRITERS = int(os.environ.get("AT_LEAST_WRITERS", "16"))
 STORES = int(os.environ.get("AT_LEAST_STORES", "1"))
 ROUNDS = PAIRS // (WRITERS * STORES)
-TOGETHER = 5
+ROUNDS_PER_REPORT = 5
 """Rounds between two lines on what has happened so far."""
 SEED = int(os.environ.get("AT_LEAST_SEED", "11"))
 NAMES = ("api", "api-2", "speed", "speed-2")
@@ -147,8 +147,8 @@ def test_no_answer_lacks_what_its_client_has_sent_or_seen_while_processes_are_ki
     writers = [Writer(stack, number) for number in range(WRITERS)]
     Writer(stack, WRITERS).run(1)  # a generation that is killed again and again before it is complete is never served
     with faults(stack) as met, ThreadPoolExecutor(WRITERS) as pool:
-        for begun in range(0, ROUNDS, TOGETHER):
-            rounds = min(TOGETHER, ROUNDS - begun)
+        for begun in range(0, ROUNDS, ROUNDS_PER_REPORT):
+            rounds = min(ROUNDS_PER_REPORT, ROUNDS - begun)
             list(pool.map(lambda writer, rounds=rounds: writer.run(rounds), writers))
             counts = sum((each.counts for each in writers), Counter[str]())
             violations = [violation for each in writers for violation in each.violations]

@@ -80,7 +80,8 @@ def test_keys_that_have_ended_come_last(operator: Browsing) -> None:
         ({"scopes": ""}, "Choose what the key may do."),
         ({"days": "0"}, "Write 1 to 3650."),
         ({"days": "9" * 40}, "Write 1 to 3650."),
-        ({"name": "x" * 300}, "Write a shorter one."),
+        ({"name": "x" * 300}, "Choose a shorter one."),
+        ({"name": "Till\u202e7"}, "has a character that is not visible, U+202E"),
     ],
 )
 def test_what_is_wrong_is_said_above_the_form_as_it_was_filled_in(
