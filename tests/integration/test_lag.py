@@ -129,6 +129,24 @@ def test_a_topic_that_is_missing_among_others_is_named(stack: Stack) -> None:
         assert probe.measure([], {}) == []
 
 
+def test_a_large_unread_record_is_found_beside_small_ones(stack: Stack) -> None:
+    topic, kafka = f"lag_{uuid4().hex}", stack.settings.kafka.connection
+    admin, producer = AdminClient(kafka.client()), Producer(kafka.client())
+    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(60)
+    for partition, size in [(0, 100), (1, 900_000), (2, 100)] * 3:
+        producer.produce(topic, b"x" * size, partition=partition)
+    assert producer.flush(60) == 0
+
+    with LagProbe(kafka) as probe:
+        found = probe.measure([topic], {})
+
+    assert [(each.partition, each.oldest and each.oldest.offset, each.records) for each in found] == [
+        (0, 0, 3),
+        (1, 0, 3),
+        (2, 0, 3),
+    ]
+
+
 def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(stack: Stack) -> None:
     topic, kafka = f"lag_{uuid4().hex}", stack.settings.kafka.connection
     config = {"message.timestamp.type": "LogAppendTime"}
