@@ -105,7 +105,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     place = folder / MANIFEST
     if place.exists() and not place.is_file():  # reading a named pipe would wait for a writer
-        raise BadFileError(f"`{place}` is no file", do=_DO)
+        raise BadFileError(f"`{place}` is not a regular file", do=_DO)
     try:
         text = place.read_bytes()
     except OSError as error:
@@ -143,7 +143,7 @@ def check_file(folder: Path, saved: SavedFile) -> None:
     if not place.resolve().is_relative_to(folder.resolve()):
         _refuse(folder, saved, "lies outside of it")
     if place.exists() and not place.is_file():
-        _refuse(folder, saved, "is no file")
+        _refuse(folder, saved, "is not a regular file")
     try:
         size = place.stat().st_size
         if size != saved.bytes:

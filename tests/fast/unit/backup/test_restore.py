@@ -274,7 +274,7 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(empty: MemoryDeployme
     (backup / name).unlink()
     os.mkfifo(backup / name)
 
-    with pytest.raises(BadFileError, match="is no file"):
+    with pytest.raises(BadFileError, match="is not a regular file"):
         empty.restore(backup)
 
 
