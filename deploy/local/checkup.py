@@ -87,11 +87,17 @@ def _jars(settings: "Settings") -> Finding:
 def _memory(settings: "Settings", *, running: bool) -> Finding:
     free = psutil.virtual_memory().available
     nodes = (settings.kafka.brokers - 1) * MORE_BROKER + (settings.cassandra.nodes - 1) * MORE_CASSANDRA
-    needed = NEEDED_MEMORY + nodes + (MORE_AIRFLOW if is_installed() else 0)
+    needed = NEEDED_MEMORY + nodes + _more_heap(settings) + (MORE_AIRFLOW if is_installed() else 0)
     ok = running or free >= needed
     without_speed = ",".join(component.name for component in components(settings) if component.name != "speed")
     do = "" if ok else f"close something, or leave a part out: galatea up --only {without_speed}"
     return Finding("memory", ok, f"{free / GIB:.1f} GiB free, all parts take {needed / GIB:.1f}", do)
+
+
+def _more_heap(settings: "Settings") -> int:
+    """Bytes of heap beyond those of one archive and one speed process with the default settings."""
+    both = (settings.archive, settings.speed)
+    return sum(each.processes * each.heap_mb - type(each)().heap_mb for each in both) * 2**20
 
 
 def _copies(settings: "Settings") -> Finding:

@@ -78,7 +78,7 @@ def _new_key(form: Form, now: datetime) -> tuple[str, Key]:
     """The text and the record of the key that the form describes. RequestError and UnknownNameError if it is wrong."""
     tenant, name, days = form.text("tenant") or DEFAULT_TENANT, form.text("name"), form.text("days") or str(USUAL_DAYS)
     if len(tenant) > MAX_TEXT:
-        raise BadQuestionError(_("The name or tenant is too long."), do=_("Write a shorter one."))
+        raise BadQuestionError(_("The tenant is too long."), do=_("Write a shorter one."))
     scopes = checked_scopes(tenant, form.get("scopes", []))
     if not scopes:
         raise BadQuestionError(_("A key needs at least one permission."), do=_("Choose what the key may do."))

@@ -15,7 +15,7 @@ from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import noted
 from serving_layer.query.ranges import Dates, RangeName, named_dates
-from views.core.local_time import ONE_DAY, BusinessDays
+from views.core.local_time import FIRST_YEAR, LAST_YEAR, ONE_DAY, BusinessDays
 
 Preset = Literal[
     "today", "yesterday", "last_7_days", "last_28_days", "month_to_date", "quarter_to_date", "year_to_date"
@@ -61,7 +61,6 @@ BOUNDS: dict[PageGrain, tuple[int, int]] = {"hour": (1, 14), "day": (2, 400), "w
 USUAL: Sequence[tuple[int, PageGrain]] = ((1, "hour"), (92, "day"), (3660, "week"))
 """Up to how many days a grain is the one that is shown first."""
 MAX_DAYS = 3660
-FIRST_YEAR, LAST_YEAR = 1970, 9000
 
 
 class PeriodFilter(BaseModel):
@@ -245,8 +244,7 @@ def _dates(asked: PeriodFilter, days: BusinessDays, today: date, usual: Preset) 
 def _days(first: date, last: date) -> Dates:
     if first > last:
         raise BadQuestionError(f"The first day, {first}, is after the last one, {last}.", do="Swap `first` and `last`.")
-    if first.year < FIRST_YEAR or last.year > LAST_YEAR:
-        raise BadQuestionError(
-            f"There is no data from {first} to {last}.", do=f"Choose days from {FIRST_YEAR} to {LAST_YEAR}."
-        )
+    if first.year <= FIRST_YEAR or last.year >= LAST_YEAR:
+        message = f"There is no data from {first} to {last}."
+        raise BadQuestionError(message, do=f"Choose days from {FIRST_YEAR + 1} to {LAST_YEAR - 1}.")
     return Dates(first, last + ONE_DAY)

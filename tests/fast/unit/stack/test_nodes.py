@@ -176,15 +176,17 @@ def test_two_of_three_brokers_that_lost_their_logs_would_be_a_majority_of_those_
         second.prepare()
 
 
-def test_doctor_knows_what_three_nodes_take(tmp_path: Path) -> None:
-    one, three = (
-        {
-            each.check: each.found
-            for each in checkup(Settings(home=tmp_path, kafka_brokers=number, cassandra_nodes=number))
-        }
-        for number in (1, 3)
+def test_doctor_knows_what_three_nodes_and_larger_heaps_take(tmp_path: Path) -> None:
+    one, three, large = (
+        {each.check: each.found for each in checkup(Settings(home=tmp_path, **more))}
+        for more in (
+            {},
+            {"kafka_brokers": 3, "cassandra_nodes": 3},
+            {"archive_processes": 2, "archive_heap_mb": 8192, "speed_heap_mb": 640 + 1024},
+        )
     )
 
     assert one["memory"].endswith("take 6.8")
     assert three["memory"].endswith("take 9.2")
+    assert large["memory"].endswith("take 23.2")
     assert "one may be lost" in three["copies"]
