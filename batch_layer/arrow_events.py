@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from batch_layer.deliveries import DEAD_LETTER_PLACE, LATER, PLACE, SENTENCE, Repeats
 from batch_layer.master import files_at
 from batch_layer.visits import SIGHTING, WHOSE, bundled_visits, visits_of_late
-from master_dataset.delta.dataset import arrow_dataset, check_files, report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, check_files, report_lost_files, scan
 from master_dataset.delta.tables import CONFLICTS, MasterTables, dead_letter_schema, event_schema
 from master_dataset.storage import open_table
 from master_dataset.visits.rows import VISITS
@@ -90,7 +90,7 @@ def archived_table(
         check_files(master.path, {unquote(file.path): file.size for file in own})
         dataset = arrow_dataset(table, days)
         names = [name for name in schema.names if name in dataset.schema.names]
-        scanner = dataset.scanner(columns=names, filter=of_days if where is None else of_days & where)
+        scanner = scan(dataset, names, of_days if where is None else of_days & where)
         found = pa.Table.from_batches(_bounded(scanner.to_batches()), scanner.projected_schema)
     arrays, number = [], found.num_rows
     for field in schema:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import structlog
 from deltalake.exceptions import DeltaError
 
-from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files, scan
 from master_dataset.storage import open_table
 
 _UNKNOWN_ROWS = 1_000_000
@@ -84,7 +84,7 @@ class Master:
             return
         table = open_table(self.path, self.version)
         with report_lost_files(table):
-            for batch in arrow_dataset(table, among).scanner(columns=["day"], filter=where).to_batches():
+            for batch in scan(arrow_dataset(table, among), ["day"], where).to_batches():
                 days: list[date] = pc.unique(batch["day"]).to_pylist()
                 yield from days
 

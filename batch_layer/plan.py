@@ -18,7 +18,7 @@ from batch_layer.master import Master
 from batch_layer.progress import Steps
 from batch_layer.publish import generation_to_publish, refuse_gap, refuse_partial
 from master_dataset.cassandra_tables import ArchivePositions
-from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files, scan
 from master_dataset.errors import BrokerUnavailableError, NothingArchivedError
 from master_dataset.storage import open_table
 from views import registered_views, view_named
@@ -298,4 +298,4 @@ def _rows(master: Master, days: Collection[date]) -> Iterator[Any]:
     table = open_table(master.path, master.version)
     columns, of_days = ["day", "store", "received_at"], pc.field("day").isin(sorted(days))
     with report_lost_files(table):
-        yield from arrow_dataset(table, days).scanner(columns=columns, filter=of_days).to_batches()
+        yield from scan(arrow_dataset(table, days), columns, of_days).to_batches()

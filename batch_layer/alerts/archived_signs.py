@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from confluent_kafka import murmur2
 
 from batch_layer.master import Master
-from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files, scan
 from master_dataset.kafka.growth import Partitions
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.sources import registered_sources
@@ -133,7 +133,7 @@ class ArchivedSigns:
         own = [name for name in (_SENSOR, _LASTS) if name in columns]
         names = ["store", "partition", "happened_at", "received_at", "identity_hash", *own]
         with report_lost_files(table):
-            for batch in arrow_dataset(table).scanner(columns=names, filter=where).to_batches():
+            for batch in scan(arrow_dataset(table), names, where).to_batches():
                 nothing = pa.nulls(len(batch), pa.int64())
                 sensor = batch[_SENSOR] if _SENSOR in own else nothing.cast(pa.string())
                 lasted = pc.fill_null((batch[_LASTS] if _LASTS in own else nothing).cast(pa.int64()), 0)

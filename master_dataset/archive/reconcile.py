@@ -12,12 +12,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 
 from master_dataset.dead_letters.deliveries import Delivery, first_of
 from master_dataset.dead_letters.table import (
@@ -27,7 +29,7 @@ from master_dataset.dead_letters.table import (
     count_by_reason,
     deduplicate,
 )
-from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files, scan
 from master_dataset.kafka.offset_audit import OffsetAudit
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.results import Reason
@@ -35,7 +37,11 @@ from master_dataset.storage import is_table, open_table
 
 DEAD_LETTERS = "dead_letters"
 _OFFSETS = pa.schema([SUMMARY_SCHEMA.field("partition"), SUMMARY_SCHEMA.field("offset")])
-_DELIVERY = [*POSITION, "received_at", "identity_hash", "payload_hash"]
+_SAME = ["day", "identity_hash"]
+"""Deliveries that are equal in these are of one event."""
+_DELIVERY = [*POSITION, "received_at", *_SAME, "payload_hash"]
+_ROWS_TOGETHER = 250_000
+"""Rows of several days that are read at a time: some 20 MB. A day with more is read alone."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Reconciliation:
 def reconcile(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> Reconciliation:
     """Compare the tables of a topic with the records in it.
 
-    Reads one day at a time, because all deliveries of an event are in one day. Identities are compared by a 64-bit
+    Reads whole days at a time, because all deliveries of an event are in one day. Identities are compared by a 64-bit
     hash: two events with the same hash, which is very unlikely, would count as a conflict; the sum stays right.
 
     Args:
@@ -90,9 +96,9 @@ def reconcile(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> Recon
     """
     kept: Counter[str] = Counter()
     offsets = [_OFFSETS.empty_table()]
-    for day in _days(f"{root}/{topic}"):
-        kept += _classify(deduplicate(day), audits)
-        offsets.append(day.filter(_within(audits)).select(_OFFSETS.names).cast(_OFFSETS))
+    for deliveries in _deliveries(f"{root}/{topic}"):
+        kept += _classify(deduplicate(deliveries), audits)
+        offsets.append(deliveries.filter(_within(audits)).select(_OFFSETS.names).cast(_OFFSETS))
     events, rejected = pa.concat_tables(offsets), _dead_letters(root, topic, audits)
     reasons = count_by_reason(rejected)
     if conflicts := kept[Reason.CONFLICTING_DUPLICATE]:
@@ -106,31 +112,45 @@ def reconcile(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> Recon
     return Reconciliation(topic, received, kept["event"], kept["duplicate"], reasons, *totals)
 
 
-def _days(path: str) -> Iterator[pa.Table]:
+def _deliveries(path: str) -> Iterator[pa.Table]:
+    """All deliveries, in tables of whole days."""
     if is_table(path):
         table = open_table(path)
-        dataset = arrow_dataset(table)
-        days = pa.table(table.get_add_actions(flatten=True))["partition.day"].unique()
-        for day in days:
+        for days in _days_together(table):
             with report_lost_files(table):
-                yield dataset.to_table(columns=_DELIVERY, filter=pc.field("day") == day)
+                yield scan(arrow_dataset(table, days), _DELIVERY).to_table()
 
 
-def _classify(day: pa.Table, audits: Mapping[int, OffsetAudit]) -> Counter[str]:
+def _days_together(table: DeltaTable) -> Iterator[list[date]]:
+    """The days of a table, so many together that they have about `_ROWS_TOGETHER` rows."""
+    files = pa.table(table.get_add_actions(flatten=True)).select(["partition.day", "num_records"])
+    rows = files.group_by("partition.day").aggregate([("num_records", "sum")]).sort_by("partition.day")
+    days, held = list[date](), 0
+    for day, records in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        days.append(day)
+        held += records or _ROWS_TOGETHER  # a log need not say it
+        if held >= _ROWS_TOGETHER:
+            yield days
+            days, held = [], 0
+    if days:
+        yield days
+
+
+def _classify(deliveries: pa.Table, audits: Mapping[int, OffsetAudit]) -> Counter[str]:
     """Count events, duplicates and conflicts within the audits. A delivery before them may be the first one, too."""
-    counts = day.group_by("identity_hash").aggregate([([], "count_all")])
-    several = counts.filter(pc.greater(counts["count_all"], 1)).select(["identity_hash"])
-    alone = day.join(several, "identity_hash", join_type="left anti").filter(_within(audits))
+    counts = deliveries.group_by(_SAME).aggregate([([], "count_all")])
+    several = counts.filter(pc.greater(counts["count_all"], 1)).select(_SAME)
+    alone = deliveries.join(several, _SAME, join_type="left anti").filter(_within(audits))
     found = Counter({"event": alone.num_rows})
-    same: dict[int, list[Delivery]] = {}
-    for row in day.join(several, "identity_hash", join_type="left semi").to_pylist():
+    same: dict[tuple[date, int], list[Delivery]] = {}
+    for row in deliveries.join(several, _SAME, join_type="left semi").to_pylist():
         position = RecordPosition(row["topic"], row["partition"], row["offset"])
-        same.setdefault(row["identity_hash"], []).append(
+        same.setdefault((row["day"], row["identity_hash"]), []).append(
             Delivery(position, row["received_at"], "", row["payload_hash"])
         )
-    for deliveries in same.values():
-        first = first_of(deliveries)
-        for each in deliveries:
+    for repeated in same.values():
+        first = first_of(repeated)
+        for each in repeated:
             audit = audits.get(each.position.partition)
             if audit is not None and audit.first <= each.position.offset < audit.until:
                 later = "duplicate" if each.content == first.content else Reason.CONFLICTING_DUPLICATE.value

@@ -4,7 +4,7 @@ A lost file is always an error. Spark, given the files one by one, reads an empt
 what a power cut leaves behind.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
@@ -38,6 +38,24 @@ def arrow_dataset(table: DeltaTable, days: Collection[date] | None = None) -> An
     files, path = filesystem(path_of(table))
     of_days = [("day", "in", sorted(days))] if days is not None else None
     return table.to_pyarrow_dataset(file_pruning_predicate=of_days, filesystem=SubTreeFileSystem(path, files))
+
+
+def scan(
+    dataset: Any,  # noqa: ANN401 - pyarrow ships no types
+    columns: Sequence[str],
+    where: Any = None,  # noqa: ANN401 - likewise
+) -> Any:  # noqa: ANN401 - likewise
+    """Return a scanner of a dataset that is read once.
+
+    It forgets the footer of a file when it has read the file. Arrow would keep them all: 300 kB of each file, although
+    the rows of a day may take less.
+
+    Args:
+        dataset: Of `arrow_dataset`.
+        columns: Names of the columns to read.
+        where: An expression of Arrow's that is true of the rows to read; None for all.
+    """
+    return dataset.scanner(columns=list(columns), filter=where, cache_metadata=False)
 
 
 def path_of(table: DeltaTable) -> str:

@@ -20,7 +20,7 @@ from master_dataset.delta.checkpoint import mark_of
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.creation import create_table
 from master_dataset.delta.data_files import DATA_FILES, FileWriter, TableLayout
-from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files, scan
 from master_dataset.delta.fsync import fsync_commits
 from master_dataset.delta.history import NEWEST_COMMITS
 from master_dataset.delta.incomplete_commits import (
@@ -153,9 +153,8 @@ class MasterTables:
         """The positions in the table of records of this topic, those that a filter selects."""
         table, selected = open_table(self.path(name)), pc.field("topic") == topic
         with report_lost_files(table):
-            return arrow_dataset(table).to_table(
-                columns=list(POSITION), filter=selected if where is None else selected & where
-            )
+            of_topic = selected if where is None else selected & where
+            return scan(arrow_dataset(table), POSITION, of_topic).to_table()
 
 
 def event_schema(source: "Source[Any]") -> pa.Schema:

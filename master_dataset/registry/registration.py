@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_dataset.delta.dataset import arrow_dataset
+from master_dataset.delta.dataset import arrow_dataset, scan
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError, UnknownNameError
 from master_dataset.parsing.results import EPOCH
@@ -144,5 +144,5 @@ def _batches(master_uri: str, topic: str, stores: Collection[str], columns: Sequ
     path = MasterTables(master_uri).path(topic)
     if stores and is_table(path):
         wanted = pc.field("store").isin(sorted(stores))
-        for batch in arrow_dataset(open_table(path)).scanner(columns=list(columns), filter=wanted).to_batches():
+        for batch in scan(arrow_dataset(open_table(path)), columns, wanted).to_batches():
             yield pa.Table.from_batches([batch])

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+from master_dataset.archive import reconcile as reconciling
 from master_dataset.archive.reconcile import compare_offsets, reconcile
 from master_dataset.kafka.offset_audit import OffsetAudit
 from master_dataset.kafka.record import RecordPosition
+from master_dataset.storage import open_table
 from tests.support.archiving import TILLS, WorldArchive
 from tests.support.corpus.case import receipt
 
@@ -47,6 +50,30 @@ def test_every_record_has_one_place(archive: WorldArchive) -> None:
         "phantom": 0,
         "dead_letters": {"conflicting_duplicate": 1, "not_json": 1, "bad_time": 1},
     }
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_days_that_are_read_together_say_the_same(
+    archive: WorldArchive, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    for _ in range(3):
+        archive.receive(OTHER_DAY, receipt())
+    monkeypatch.setattr(reconciling, "_ROWS_TOGETHER", rows)
+
+    found = report(archive, until=12)
+
+    assert (found["events"], found["duplicates"], found["missing"]) == (2, 7, 0)
+
+
+def test_one_hash_on_two_days_is_two_events(archive: WorldArchive, tmp_path: Path) -> None:
+    rows = open_table(f"{archive.root}/{TILLS}").to_pyarrow_dataset().to_table()
+    at = rows.schema.get_field_index("identity_hash")
+    same = rows.set_column(at, "identity_hash", pa.array([7] * len(rows), pa.int64()))
+    write_deltalake(f"{tmp_path}/{TILLS}", same, partition_by=["day"])
+
+    found = reconcile(str(tmp_path), TILLS, {0: OffsetAudit(0, 6, [(0, 6)])})
+
+    assert found.events == 2
 
 
 def test_only_what_lies_before_the_positions_counts(archive: WorldArchive) -> None:
