@@ -19,10 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import orjson
 import structlog
 
 from deploy.batch import rollback_of
+from deploy.local.json_files import read_json, write_json
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import (
     CassandraUnavailableError,
@@ -106,7 +106,7 @@ class UnfinishedRecomputes:
 
     def ids(self) -> Sequence[str]:
         """The unfinished ones."""
-        found: list[str] = orjson.loads(self._path.read_bytes()) if self._path.exists() else []
+        found: list[str] = read_json(self._path, [])
         return found
 
     def add(self, id_: str, at_most: int) -> bool:
@@ -131,9 +131,7 @@ class UnfinishedRecomputes:
             self._write([each for each in self.ids() if each != id_])
 
     def _write(self, ids: Sequence[str]) -> None:
-        part = self._path.with_suffix(f".{os.getpid()}.part")
-        part.write_bytes(orjson.dumps(ids))
-        part.replace(self._path)
+        write_json(self._path, ids)
 
 
 AT_MOST = 100

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from master_dataset.delta.fsync import fsync_path
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.connection import CERTIFICATES, KEYS, pem_blocks
 from master_dataset.tls import Tls
@@ -27,13 +28,14 @@ _KIND = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----")
 def write_private(place: Path, text: str) -> None:
     """Write a file that only its owner can read from the first byte on. It is complete, or not there, also on disk."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_name(f"{place.name}.part")
+    part = place.with_name(f"{place.name}.{os.getpid()}.part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     part.replace(place)
+    fsync_path(place.parent)
 
 
 def operator_key(place: Path) -> str:
@@ -58,6 +60,7 @@ def kept_secret(place: Path, new: str) -> str:
             own.replace(place)  # a file system without links
         else:
             own.unlink()
+        fsync_path(place.parent)
     with suppress(OSError):
         if place.stat().st_mode & _OTHERS:
             place.chmod(0o600)

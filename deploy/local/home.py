@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
-
+from deploy.local.json_files import read_json, write_json
 from deploy.local.nodes import has_started
-from deploy.secret_files import write_private
 from master_dataset.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -90,8 +88,8 @@ def _unusable(home: Path, error: OSError) -> OperatorError:
 
 def recorded_settings(home: Path) -> Mapping[str, str]:
     """Return the recorded settings as variables have them, by name. Empty: this home was not set up yet."""
-    file = home / _FILE
-    return orjson.loads(file.read_bytes()) if file.exists() and has_started(home) else {}
+    recorded: Mapping[str, str] = read_json(home / _FILE, {}) if has_started(home) else {}
+    return recorded
 
 
 def changed_settings(settings: "Settings") -> Sequence[str]:
@@ -104,4 +102,4 @@ def changed_settings(settings: "Settings") -> Sequence[str]:
 def record_settings(settings: "Settings") -> None:
     """Record them for the commands that follow."""
     values = settings.texts()
-    write_private(settings.home / _FILE, orjson.dumps({name: values[name] for name in (*FIXED, *PORTS)}).decode())
+    write_json(settings.home / _FILE, {name: values[name] for name in (*FIXED, *PORTS)})

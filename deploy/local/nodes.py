@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import orjson
-
+from deploy.local.json_files import read_json, write_json
 from master_dataset.errors import OperatorError
 
 LOOPBACK = "127.0.0.1"
@@ -39,8 +38,14 @@ def recorded_nodes(home: Path) -> Nodes | None:
     """Return what this home was created with; None if neither a broker nor Cassandra ever started in it."""
     if not has_started(home):
         return None
-    file = home / _FILE
-    return Nodes(**orjson.loads(file.read_bytes())) if file.exists() else Nodes()
+    recorded = read_json(home / _FILE, None)
+    return _nodes_seen(home) if recorded is None else Nodes(**recorded)
+
+
+def _nodes_seen(home: Path) -> Nodes:
+    """What the folders of a home say: its record was lost, or an early release wrote none."""
+    brokers, cassandra = (THREE if (home / f"{kind}-2").exists() else ONE for kind in ("kafka", "cassandra"))
+    return Nodes(brokers, cassandra, (home / "secure").exists())
 
 
 def record_nodes(home: Path, nodes: Nodes) -> None:
@@ -52,9 +57,7 @@ def record_nodes(home: Path, nodes: Nodes) -> None:
         message = f"the home `{home}` {made}, which no setting can change afterwards"
         raise OperatorError(message, do="leave the options out, or begin a new home: GALATEA_HOME=FOLDER galatea up")
     if kept is None:
-        part = home / f"{_FILE}.part"
-        part.write_bytes(orjson.dumps(nodes._asdict()))
-        part.replace(home / _FILE)
+        write_json(home / _FILE, nodes._asdict())
 
 
 def addresses(hosts: Sequence[str], port: int) -> str:

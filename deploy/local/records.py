@@ -1,8 +1,8 @@
 """What the supervisor writes to `run/` in the home: the process of each component, its state, its metrics endpoint.
 
 A later command finds the processes there even after the supervisor was killed. A component leads a session of its own,
-and everything it starts stays in it: Spark's Java, Spark's Python workers. A record holds the leader's pid and its
-creation time, so a pid that was reused is never touched.
+and everything it starts stays in it: Spark's Java, Spark's Python workers. A record holds the leader's pid and when it
+started, so a pid that was reused is never touched.
 """
 
 import os
@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
-import orjson
 import psutil
 
 from deploy.local.home import make_folder
-
-_SAME_INSTANT_SECONDS = 1.0
+from deploy.local.json_files import read_json, write_json
+from master_dataset.errors import OperatorError
+from master_dataset.machine import boot_id, process_start
 
 
 class Records:
@@ -29,10 +30,8 @@ class Records:
 
     def write(self, name: str, pid: int) -> None:
         """Record a process that was just started."""
-        record = {"pid": pid, "created": psutil.Process(pid).create_time()}
-        part = self._path(name).with_suffix(".part")
-        part.write_bytes(orjson.dumps(record))
-        part.replace(self._path(name))
+        record = _Record(pid, boot_id(), process_start(pid), self._inode())
+        write_json(self._path(name), record._asdict())
 
     def forget(self, name: str) -> None:
         """Remove the record of a process whose session has ended."""
@@ -44,22 +43,18 @@ class Records:
 
     def pid(self, name: str) -> int | None:
         """Return the pid if that very process still runs, else None."""
+        record = self._read(name)
         try:
-            record = orjson.loads(self._path(name).read_bytes())
-            created = psutil.Process(record["pid"]).create_time()
-        except (FileNotFoundError, psutil.NoSuchProcess):
+            return record.pid if record and process_start(record.pid) == record.started else None
+        except psutil.NoSuchProcess:
             return None
-        return record["pid"] if abs(created - record["created"]) < _SAME_INSTANT_SECONDS else None
 
     def session(self, name: str) -> list[psutil.Process]:
         """Return every living process of the component's session, even if its leader has ended."""
-        try:
-            record = orjson.loads(self._path(name).read_bytes())
-        except FileNotFoundError:
-            return []
-        if psutil.pid_exists(record["pid"]) and self.pid(name) is None:
+        record = self._read(name)
+        if record is None or (psutil.pid_exists(record.pid) and self.pid(name) is None):
             return []  # the pid was reused, which happens only after the whole session has ended
-        return [each for each in psutil.process_iter() if _is_of(each, record["pid"], record["created"])]
+        return [each for each in psutil.process_iter() if _is_of(each, record)]
 
     def end(self, name: str, grace_seconds: float) -> None:
         """Terminate the leader, kill what is left of its session after the grace period, and remove the record."""
@@ -77,13 +72,39 @@ class Records:
         psutil.wait_procs(left, timeout=10)
         self.forget(name)
 
+    def _read(self, name: str) -> "_Record | None":
+        """The record, if it was made since the machine was started, and of this home: not in another one, then copied.
+
+        OperatorError if it is damaged, or of another release.
+        """
+        values = read_json(self._path(name), None)
+        if values is None:
+            return None
+        if values.keys() != set(_Record._fields):
+            message = f"`{self._path(name)}` was written by another release"
+            raise OperatorError(message, do=f"end the process {values.get('pid')}, then delete the file")
+        record = _Record(**values)
+        return record if (record.boot, record.inode) == (boot_id(), self._inode()) else None
+
+    def _inode(self) -> int:
+        return self._folder.stat().st_ino
+
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.pid.json"
 
 
-def _is_of(process: psutil.Process, leader: int, created: float) -> bool:
+class _Record(NamedTuple):
+    """A process. `inode`: of the folder of its record, which differs in a copy of the home."""
+
+    pid: int
+    boot: str
+    started: float
+    inode: int
+
+
+def _is_of(process: psutil.Process, record: _Record) -> bool:
     try:
-        in_session = os.getsid(process.pid) == leader and process.create_time() >= created - _SAME_INSTANT_SECONDS
+        in_session = os.getsid(process.pid) == record.pid and process_start(process.pid) >= record.started
         return in_session and process.status() != psutil.STATUS_ZOMBIE
     except (OSError, psutil.Error):
         return False  # it has ended, or belongs to another user
@@ -115,35 +136,26 @@ class State(StrEnum):
 
 def write_states(home: Path, states: Mapping[str, State]) -> None:
     """Replace the states of all components by name, atomically."""
-    file = home / "run" / "states.json"
-    part = file.with_suffix(f".{os.getpid()}.part")
-    part.write_bytes(orjson.dumps(dict(states)))
-    part.replace(file)
+    write_json(home / "run" / "states.json", dict(states))
 
 
 def read_states(home: Path) -> dict[str, State]:
-    """Read the states by component name; empty if no stack was ever started here."""
-    file = home / "run" / "states.json"
-    return {name: State(state) for name, state in orjson.loads(file.read_bytes()).items()} if file.exists() else {}
+    """Read the states by component name; empty if no stack was ever started here. OperatorError if damaged."""
+    return {name: State(state) for name, state in read_json(home / "run" / "states.json", {}).items()}
 
 
 def write_metrics_target(home: Path, name: str, url: str) -> None:
     """Write the Prometheus target of a process (`file_sd_configs`), atomically. `url`: of its server."""
     scheme, _, address = url.partition("://")
     labels = {"component": name} | ({} if scheme == "http" else {"__scheme__": scheme})
-    file = _metrics_target(home, name)
-    part = file.with_suffix(".part")
-    part.write_bytes(orjson.dumps([{"targets": [address], "labels": labels}]))
-    part.replace(file)
+    write_json(_metrics_target(home, name), [{"targets": [address], "labels": labels}])
 
 
 def metrics_url(home: Path, name: str) -> str | None:
     """URL of the metrics of a process, also after it ended; None if it never served any."""
-    file = _metrics_target(home, name)
-    if not file.exists():
-        return None
-    [target] = orjson.loads(file.read_bytes())
-    return f"{target['labels'].get('__scheme__', 'http')}://{target['targets'][0]}/metrics"
+    for target in read_json(_metrics_target(home, name), []):
+        return f"{target['labels'].get('__scheme__', 'http')}://{target['targets'][0]}/metrics"
+    return None
 
 
 def _metrics_target(home: Path, name: str) -> Path:

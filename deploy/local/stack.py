@@ -18,7 +18,7 @@ from deploy.airflow.component import is_installed
 from deploy.jars import KAFKA, PARTS
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.component import Component, require_free_disk
-from deploy.local.home import make_home, record_settings
+from deploy.local.home import record_settings
 from deploy.local.kafka import brokers, kafka_part
 from deploy.local.nodes import reachable, record_nodes
 from deploy.local.records import Records, State, metrics_url, read_states, write_states
@@ -206,17 +206,21 @@ def supervisor(
     *,
     airflow: bool = False,
 ) -> Supervisor:
-    """Return a supervisor for the stack of this home. The first one creates the operator key.
+    """Return a supervisor for the stack of this home. Entering it prepares the home.
 
-    OperatorError if the home was created with another number of nodes.
+    It raises OperatorError if the home was created with another number of nodes.
     """
-    make_home(settings.home)
+    own = components(settings, only, airflow=airflow)
+    return Supervisor(settings.home, own, on_change, once_locked=lambda: _prepare_home(settings))
+
+
+def _prepare_home(settings: "Settings") -> None:
+    """Create what a new home has, and renew certificates. Only while no other stack has the home."""
     record_nodes(settings.home, settings.nodes)
     if settings.stack.secure:
         Security(settings.home).prepare()
     operator_key(settings.home / "operator.key")
-    own = components(settings, only, airflow=airflow)
-    return Supervisor(settings.home, own, on_change, once_locked=lambda: record_settings(settings))
+    record_settings(settings)
 
 
 class Stack:

@@ -201,10 +201,18 @@ class Supervisor:
             code = child.process.poll()
             if code is not None:
                 self._died(child, code)
-            elif child.state == State.STARTING and not _not_ready(child.component):
+            elif child.state == State.STARTING and self._is_ready(child):
                 self._set(child, State.RUNNING)
         elif child.state == State.BACKING_OFF and time.monotonic() >= child.again_at:
             self._restart(child)
+
+    def _is_ready(self, child: Child) -> bool:
+        """Whether one that was started again serves. If `once_ready` is refused, it goes on as before it ended."""
+        try:
+            return not _not_ready(child.component)
+        except OperatorError as error:
+            self._log(child, f"{error.message}. Next: {error.do}")
+            return True
 
     def _restart(self, child: Child) -> None:
         """Restart it. If it cannot start, an operator has to act, unless the disk is full; the others go on."""

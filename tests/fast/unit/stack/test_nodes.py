@@ -71,6 +71,21 @@ def test_a_home_made_before_there_were_three_has_one(tmp_path: Path) -> None:
     assert recorded_nodes(tmp_path) == Nodes(1, 1)
 
 
+def test_a_home_that_lost_its_record_is_as_its_folders_say(tmp_path: Path) -> None:
+    for folder in ("kafka", "kafka-2", "kafka-3", "cassandra", "secure"):
+        (tmp_path / folder).mkdir()
+
+    assert recorded_nodes(tmp_path) == Nodes(3, 1, secure=True)
+
+
+def test_a_damaged_record_of_a_home_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "nodes.json").touch()
+
+    with pytest.raises(OperatorError, match=r"nodes\.json` is damaged"):
+        Settings(home=tmp_path)
+
+
 def test_another_number_for_a_home_is_refused(tmp_path: Path) -> None:
     started(tmp_path / "home", THREE)
 

@@ -1,5 +1,6 @@
 """After a kill -9 of the supervisor its children are found again, all of them, and nobody else's process is touched."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from deploy.local.records import Records
+from deploy.local.supervisor import end_orphans
 from master_dataset.errors import OperatorError
 
 # Like Spark's Python daemon: a process group of its own, the session of its component, and deaf to SIGTERM.
@@ -63,10 +65,61 @@ def test_a_pid_that_was_given_away_is_not_touched(tmp_path: Path, leader: subpro
     records.write("speed", leader.pid)
     file = tmp_path / "run" / "speed.pid.json"
     record = orjson.loads(file.read_bytes())
-    file.write_bytes(orjson.dumps({**record, "created": record["created"] - 3600}))
+    file.write_bytes(orjson.dumps({**record, "started": record["started"] - 3600}))
     assert records.session("speed") == []
     records.end("speed", grace_seconds=1)
     assert leader.poll() is None
+
+
+def test_a_process_of_another_boot_is_not_touched(
+    tmp_path: Path, leader: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Records(tmp_path).write("speed", leader.pid)
+    monkeypatch.setattr("deploy.local.records.boot_id", lambda: "another")
+
+    Records(tmp_path).end("speed", grace_seconds=1)
+
+    assert leader.poll() is None
+
+
+def test_a_process_is_found_after_the_clock_was_stepped(
+    tmp_path: Path, leader: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = Records(tmp_path)
+    records.write("speed", leader.pid)
+    earlier = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: earlier(process) + 1)
+
+    assert records.pid("speed") == leader.pid
+    assert len(records.session("speed")) == 2
+
+
+def test_a_copy_of_a_home_does_not_touch_the_processes_of_the_original(
+    tmp_path: Path, leader: subprocess.Popen[bytes]
+) -> None:
+    Records(tmp_path / "home").write("speed", leader.pid)
+    shutil.copytree(tmp_path / "home", tmp_path / "copy")
+
+    assert Records(tmp_path / "copy").session("speed") == []
+    assert end_orphans(tmp_path / "copy", []) == []
+    assert Records(tmp_path / "home").pid("speed") == leader.pid
+
+
+@pytest.mark.parametrize(
+    ("content", "found", "do"),
+    [
+        (b"", "is damaged", "delete the file"),
+        (b'{"pid": 12, "created": 1.5}', "was written by another release", "end the process 12"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_named(tmp_path: Path, content: bytes, found: str, do: str) -> None:
+    records = Records(tmp_path)
+    (tmp_path / "run" / "kafka.pid.json").write_bytes(content)
+
+    with pytest.raises(OperatorError, match=f"kafka.pid.json` {found}") as refused:
+        records.pid("kafka")
+
+    assert do in refused.value.do
 
 
 def test_a_home_that_is_a_file_names_the_setting(tmp_path: Path) -> None:

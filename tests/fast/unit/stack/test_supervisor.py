@@ -50,6 +50,26 @@ def test_a_component_that_dies_is_started_again(tmp_path: Path) -> None:
     assert seen == ["starting", "running", "backing_off", "starting", "running", "stopped"]
 
 
+def test_a_restarted_component_that_is_refused_goes_on_and_so_do_the_others(tmp_path: Path) -> None:
+    starts: list[int] = []
+
+    def only_once() -> None:
+        starts.append(1)
+        if len(starts) > 1:
+            raise OperatorError("a newer release has applied a migration", do="upgrade")
+
+    both = [replace(component(DIES_ONCE, str(tmp_path / "seen")), once_ready=only_once), component(RESTARTS)]
+    both[1] = replace(both[1], name="other")
+
+    with Supervisor(tmp_path, both) as running:
+        running.start()
+        look_after_until(running, tmp_path, State.BACKING_OFF)
+        look_after_until(running, tmp_path, State.RUNNING)
+        assert read_states(tmp_path)["other"] == State.RUNNING
+
+    assert "a newer release has applied a migration. Next: upgrade" in both[0].log(tmp_path).read_text()
+
+
 def test_only_a_component_that_may_sleep_longer_does(tmp_path: Path) -> None:
     own = Path("/proc/self/timerslack_ns")
     code = f"print('slack', open('{own}').read(), flush=True); {RESTARTS}" if own.exists() else RESTARTS
