@@ -142,6 +142,10 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 """Not only what Amazon allows, but nothing that has another meaning in a URL, such as `KEY:SECRET@`."""
 
 
+_JAVA_PATH = re.compile(r"[^,\\#?%\x00-\x1f\x7f-\U0010ffff]+")
+"""Lists of folders are split at commas, others are escapes of property files and URLs, or depend on the locale."""
+
+
 class PathSettings(Section):
     """Where data is kept."""
 
@@ -162,10 +166,17 @@ class PathSettings(Section):
     @classmethod
     def _can_be_folder(cls, home: Path) -> Path:
         place = home.expanduser().absolute()
+        if not _JAVA_PATH.fullmatch(str(place)):
+            message = f"`{place}` has a character that Kafka or Cassandra would misread: only ASCII without , \\ # ? %"
+            raise ValueError(message)
         for each in (place, *place.parents):
-            if each.is_dir():
+            try:
+                is_folder, is_there = each.is_dir(), each.exists()
+            except OSError as error:
+                raise ValueError(f"`{each}` cannot be reached: {error.strerror}") from error
+            if is_folder:
                 break
-            if each.exists():
+            if is_there:
                 raise ValueError(f"`{each}` is a file, and all state is kept in a folder")
         return home
 

@@ -15,6 +15,7 @@ from deploy.checks.environment import home_findings
 from deploy.local.component import require_room
 from deploy.local.home import home_error, make_folder, make_home
 from deploy.process import protect_process
+from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
 from master_dataset.errors import DiskFullError, OperatorError
 
@@ -133,3 +134,25 @@ def test_a_disk_that_is_too_small_is_refused_with_what_is_free_and_what_is_neede
     assert "1,500 MB free" in found.value.message
     assert "2,048 MB" in found.value.message
     assert "GALATEA_LEAST_DISK_MB" in found.value.do
+
+
+@pytest.mark.parametrize("name", ["josé", "a,b", "a\\b", "a#b", "a?b", "100%", "a\nb"])
+def test_a_home_whose_path_kafka_or_cassandra_would_misread_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidSettingsError, match="has a character that Kafka or Cassandra would misread"):
+        Settings(home=tmp_path / name)
+
+
+def test_a_home_may_have_spaces(tmp_path: Path) -> None:
+    assert Settings(home=tmp_path / "my shops").home == tmp_path / "my shops"
+
+
+def test_a_home_below_a_folder_that_cannot_be_entered_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_folder: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", refused)  # root may enter every folder
+
+    with pytest.raises(InvalidSettingsError, match="cannot be reached: Permission denied"):
+        Settings(home=tmp_path / "home")
