@@ -5,7 +5,7 @@ import os
 import pwd
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -55,6 +55,9 @@ CHANGES = {
     "webhooks skip",
 }
 """Commands that change, start or stop something. Docs list them: docs/how-to/monitoring.md."""
+
+ALWAYS_POSSIBLE = {"down", "keys revoke", "webhooks remove"}
+"""Commands that stop something or take a right away. They also run where the audit log cannot be written."""
 
 DONE, FAILED, REFUSED, INTERRUPTED = "done", "failed", "refused", "interrupted"
 OUTCOMES = {0: DONE, 1: FAILED, 2: REFUSED, 130: INTERRUPTED}
@@ -112,14 +115,17 @@ class Audit:
         """Append a command before it runs, if it changes something; else return None.
 
         Raises:
-            OperatorError: The line could not be written, so that the command must not run.
+            OperatorError: The line could not be written, so that the command must not run; never of ALWAYS_POSSIBLE.
         """
-        if not {" ".join(words[:1]), " ".join(words[:2])} & CHANGES or "--help" in words:
+        if not _named(words, CHANGES) or "--help" in words:
             return None
         entry = CommandEntry(self, _user(), _ADDRESS.sub(r"://\1/...", " ".join(words)), uuid4().hex[:12])
         try:
             entry.write("begun")
         except OSError as error:
+            if _named(words, ALWAYS_POSSIBLE):
+                sys.stderr.write(f"  the audit log cannot be written: {error.strerror}\n")
+                return entry
             message = f"the audit log `{self._file}` cannot be written ({error.strerror}), so nothing is changed"
             raise OperatorError(message, do="free some space, or correct the permissions of the file") from error
         return entry
@@ -174,6 +180,11 @@ def outcome_of(status: int) -> str:
     if status < HTTPStatus.BAD_REQUEST:
         return DONE
     return REFUSED if status < HTTPStatus.INTERNAL_SERVER_ERROR else FAILED
+
+
+def _named(words: Sequence[str], commands: Collection[str]) -> bool:
+    """Whether a command line names one of these commands, of one word or two."""
+    return " ".join(words[:1]) in commands or " ".join(words[:2]) in commands
 
 
 def _user() -> str:

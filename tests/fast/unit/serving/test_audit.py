@@ -264,3 +264,18 @@ def test_every_request_and_form_that_changes_something_is_one_entry(asking: Aski
         assert status in range(200, 500)
 
     assert len(operations) >= 20
+
+
+@pytest.mark.parametrize("words", [["down"], ["keys", "revoke", "5f0c81d2a9b3"], ["webhooks", "remove", "5f0c"]])
+def test_what_stops_something_or_takes_a_right_away_runs_on_a_full_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    (tmp_path / "logs").touch()  # no folder, so that no file can be written in it
+
+    entry = Audit(tmp_path).command(words)
+    with pytest.raises(OperatorError, match="so nothing is changed"):
+        Audit(tmp_path).command(["rebuild"])
+
+    assert entry is not None
+    entry.end(0)
+    assert capsys.readouterr().err.count("the audit log cannot be written: ") == 2
