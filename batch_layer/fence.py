@@ -117,6 +117,31 @@ class Fence:
             time.sleep(_POLL_SECONDS)
         self._refuse_beyond(found, reader)
 
+    def read_all(self, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> Offsets:
+        """Wait until a reader has read everything that was acknowledged before the call.
+
+        Markers are written only if it is behind: nobody waits for a reader of topics in which nothing happens.
+
+        Args:
+            positions: Reads how far it is.
+            reader: Its name, for the error.
+            timeout: How long to wait.
+
+        Returns:
+            The end offsets as they were: what is before them is read.
+
+        Raises:
+            CutNotReachedError: It is still behind.
+            BrokerUnavailableError: Kafka does not respond.
+        """
+        ends, found = self.ends(), positions()
+        if any(found.get(topic, {}).get(each, 0) < end for topic, own in ends.items() for each, end in own.items()):
+            now, partitions = self.now(), max(map(len, ends.values()))
+            self.wait(
+                Marked(now, Markers(self.kafka).send(self.topics, partitions).offsets), positions, reader, timeout
+            )
+        return ends
+
     def _refuse_beyond(self, positions: Offsets, reader: str) -> None:
         """Offsets of recreated topics start at 0 again, so old positions are beyond every marker."""
         for topic, ends in self.ends().items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.context import AlertHorizons, BatchContext
 from batch_layer.failures import translated_failures
-from batch_layer.fence import Fence
+from batch_layer.fence import Fence, Offsets
 from batch_layer.ledger.writer import LedgerWriter
 from batch_layer.progress import Steps
 from batch_layer.rebuild import all_are_few
@@ -24,6 +24,7 @@ from deploy.process import BACKGROUND_NICENESS, lower_priority
 from deploy.secrets_key import alert_signatures_of
 from deploy.telemetry.datasets import recomputed_datasets
 from deploy.telemetry.jobs import lineage_of_job
+from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import GalateaError
 from master_dataset.kafka.topics import Topics
@@ -78,6 +79,12 @@ class LazySpark:
         session = spark_session(self._settings, "rebuild", work, memory_mb=HEAP_MB, partitions=partitions)
         session.range(1).mapInArrow(lambda batches: batches, "id long").collect()
         return session
+
+
+def archive_has_read_all(settings: "Settings") -> Offsets:
+    """Wait until the archive has read everything that was acknowledged before the call; see `Fence.read_all`."""
+    context = context_of(settings)
+    return context.fence.read_all(ArchivePositions(context.session).read, "archive", context.cut_timeout)
 
 
 def context_of(settings: "Settings") -> BatchContext:

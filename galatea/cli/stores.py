@@ -1,5 +1,6 @@
 """`galatea stores`: the registry of stores."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,21 +28,28 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Register the stores in FILE, or change registered ones."""
+    from deploy.batch import archive_has_read_all
     from deploy.cassandra import session_of
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
 
     settings = Settings()
-    stores = read(file)
+    stores, arrived = read(file), list[str]()
     new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
-    save = restore if is_lost else register
-    save(settings.paths.master_uri, session_of(settings.cassandra.address), stores)
-    if as_json:
-        print_json({"loaded": len(stores)})
+    to = settings.paths.master_uri, session_of(settings.cassandra.address), stores
+    if is_lost:
+        restore(*to)
     else:
-        print_message(f"  {len(stores)} stores registered; every process has read them")
-        if new:
-            print_message(f"  new tenants: {', '.join(sorted(new))}")
+        arrived += register(*to, partial(archive_has_read_all, settings))
+    if as_json:
+        print_json({"loaded": len(stores), "received_meanwhile": arrived})
+        return
+    print_message(f"  {len(stores)} stores registered; every process has read them")
+    if new:
+        print_message(f"  new tenants: {', '.join(sorted(new))}")
+    if arrived:
+        print_message(f"  records of {len(arrived)} of them arrived in the meantime (--json names the stores)")
+        print_message("  until the next publication, these may be shown as they were read before: galatea rebuild")
 
 
 @app.command()

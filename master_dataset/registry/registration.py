@@ -1,6 +1,6 @@
 """Registers stores, and refuses changes that would alter the meaning of past numbers."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError, UnknownNameError
 from master_dataset.parsing.results import EPOCH
 from master_dataset.registry.registry import Registry
-from master_dataset.registry.stores import Store, Terms, business_date
+from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms, business_date
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
@@ -21,29 +21,59 @@ from master_dataset.storage import is_table, open_table
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
+Offsets = Mapping[str, Mapping[int, int]]
+"""Topic to partition to offset."""
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def register(master_uri: str, session: "Session", stores: Sequence[Store]) -> None:
+def register(
+    master_uri: str, session: "Session", stores: Sequence[Store], archived: Callable[[], Offsets] = dict
+) -> Sequence[str]:
     """Save the stores.
+
+    Records that arrive in the meantime may be read in the former way by one layer and in the new way by the other.
+    What the archive has read decides.
 
     Args:
         master_uri: Root of the master dataset, where the events of a store are looked for.
         session: Cassandra, with Galatea's keyspace.
         stores: The stores as they should be.
+        archived: Waits until the archive has read everything that was sent before the call, and returns how far that
+            is. By default the caller has sent nothing. It is called only if records will be read in another way.
+
+    Returns:
+        The stores whose records are read in another way from now on, and of which some arrived in the meantime. They
+        are certain to be counted rightly from the next publication on.
 
     Raises:
-        CurrencyFixedError: A store has events in another currency; one that is not registered: receipts.
+        CurrencyFixedError: A store has events in another currency; one that is not registered: receipts. Nothing is
+            registered.
         DayFixedError: A store has sightings that were assigned to other business days; one that is registered: it has
-            sightings, and its days would begin at another time.
+            sightings, and its days would begin at another time. Nothing is registered.
     """
     registry = Registry(session)
-    registered = registry.stores()
+    registered = dict(registry.stores())
+    changed = [store for store in stores if store.terms != _terms(registered.get(store.id))]
+    reached = archived() if changed else {}
     _check_registered(master_uri, [(registered[store.id], store) for store in stores if store.id in registered])
     unregistered = [store for store in stores if store.id not in registered]
     _check_currencies(master_uri, unregistered)
     _check_days(master_uri, unregistered)
     registry.save(stores)
+    if not changed:
+        return ()
+    archived()
+    arrived = _arrived(master_uri, {store.id for store in changed}, reached)
+    meanwhile = [store for store in changed if store.id in arrived]
+    try:
+        _check_currencies(master_uri, meanwhile)
+        _check_days(master_uri, meanwhile)
+    except (CurrencyFixedError, DayFixedError) as error:
+        before = [registered[store.id] for store in stores if store.id in registered]
+        registry.save(before, removed=[store.id for store in unregistered])
+        message = f"records arrived while the file was loaded: {error.message}"
+        raise type(error)(message, do="stop the senders of that store, then load the file again") from error
+    return sorted(arrived)
 
 
 def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> None:
@@ -124,6 +154,21 @@ def remove(session: "Session", stores: Sequence[str]) -> None:
 def stores_with_events(master_uri: str, stores: Iterable[str]) -> set[str]:
     """Find which of these stores have events of any source in the master dataset."""
     return _with_events(master_uri, set(stores), registered_sources())
+
+
+def _terms(store: Store | None) -> Terms:
+    return store.terms if store else DEFAULT_TERMS
+
+
+def _arrived(master_uri: str, stores: Collection[str], since: Offsets) -> set[str]:
+    """Which of these stores have events at these offsets or later."""
+    found = set[str]()
+    for topic, reached in since.items():
+        for batch in _batches(master_uri, topic, stores, ("store", "partition", "offset")):
+            for partition, first in reached.items():
+                own = batch.filter((pc.field("partition") == partition) & (pc.field("offset") >= first))
+                found.update(pc.unique(own["store"]).to_pylist())
+    return found
 
 
 def _day(terms: Terms) -> str:

@@ -33,7 +33,7 @@ _UNITS = {
 _KINDS_OF_JOIN = frozenset({"", "CROSS", "INNER", "OUTER"})
 _METHODS_OF_JOIN = frozenset({"", "NATURAL"})
 _STOPS = ("joins", "limit", "offset", "pivots", "sample")
-"""Parts of a query in brackets through which no filter passes."""
+"""Parts of a query in brackets, or of a set operation, through which no filter passes."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ class Pushdown:
         """`incoming`: bounds of the columns of its result; `around`: what WITH clauses around it define."""
         scope, defined = self._scope(query, around)
         if isinstance(query, exp.Subquery):
-            self._query(query.this, {} if any(query.args.get(each) for each in _STOPS) else incoming, scope)
+            self._query(query.this, {} if _stops(query) else incoming, scope)
         elif isinstance(query, exp.SetOperation):
-            self._set_operation(query, incoming, scope)
+            self._set_operation(query, {} if _stops(query) else incoming, scope)
         elif isinstance(query, exp.Select):
             self._select(query, incoming, scope)
         else:
@@ -231,7 +231,7 @@ class Pushdown:
     def _columns(self, node: exp.Expr, scope: _Scope) -> Columns | None:
         """The columns of a source."""
         alias = node.args.get("alias")
-        if any(node.args.get(each) for each in _STOPS) or (alias and alias.args.get("columns")):
+        if _stops(node) or (alias and alias.args.get("columns")):
             return None
         if isinstance(node, exp.Table) and (columns := self._columns_of(node)) is not None:
             return columns
@@ -496,6 +496,11 @@ def _parts_of_set(query: exp.SetOperation) -> list[exp.Expr]:
 def _is_whole_star(projection: exp.Expr) -> bool:
     """Whether it gives on every column under its own name."""
     return isinstance(projection, exp.Star) and not any(projection.args.values())
+
+
+def _stops(query: exp.Expr) -> bool:
+    """Whether no filter of the result may be applied to what is read, as with a part of `_STOPS`."""
+    return any(query.args.get(each) for each in _STOPS)
 
 
 def _passes_on(query: exp.Select) -> bool:

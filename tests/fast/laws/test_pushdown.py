@@ -103,7 +103,10 @@ class Writer:
         return f"select {shown} from {self.source(depth)} {alias} where {self.condition([alias], depth, is_alone=True)}"
 
     def combined(self, depth: int) -> str:
-        return f"({self.query(depth + 1)}) {self.one(SETS)} ({self.query(depth + 1)})"
+        kept = self.one(
+            ["", "", *(f" order by store nulls last, day nulls last {some}" for some in ("limit 3", "offset 2"))]
+        )
+        return f"({self.query(depth + 1)}) {self.one(SETS)} ({self.query(depth + 1)}){kept}"
 
     def around(self, depth: int) -> str:
         inner, alias = self.query(depth + 1), self.name()

@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
-from batch_layer.fence import Fence, Marked
+from batch_layer.fence import Fence, Marked, Markers
 from master_dataset.errors import CutNotReachedError, OperatorError
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
@@ -74,6 +75,29 @@ def test_a_reader_that_tells_of_records_behind_the_end_of_a_topic_has_read_anoth
 
     with pytest.raises(OperatorError, match="archive has read `t/0` to 900, but it ends at 8"):
         fence(CUT).wait(marked, lambda: {"t": {0: 900}}, "archive", timedelta(0))
+
+
+def test_nobody_waits_for_a_reader_that_has_read_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fence, "ends", lambda _: {"t": {0: 8, 1: 0}, "never used": {0: 0}})
+
+    assert fence(CUT).read_all(lambda: {"t": {0: 8}}, "archive", timedelta(0)) == {
+        "t": {0: 8, 1: 0},
+        "never used": {0: 0},
+    }
+
+
+def test_a_reader_that_is_behind_is_waited_for_until_it_has_passed_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fence, "ends", lambda _: {"t": {0: 8, 1: 3}})
+    sent = SimpleNamespace(offsets={"t": {0: 9, 1: 3}})
+    monkeypatch.setattr(Markers, "send", lambda _self, _topics, partitions: sent if partitions == 2 else None)
+    reached = iter([{"t": {0: 7}}, {"t": {0: 8, 1: 4}}, {"t": {0: 10, 1: 4}}])
+
+    ends = fence(CUT).read_all(lambda: next(reached), "archive", timedelta(seconds=5))
+
+    assert ends == {"t": {0: 8, 1: 3}}
+    assert list(reached) == []
+    with pytest.raises(CutNotReachedError, match="archive has read `t/0` to 7 and the marker"):
+        fence(CUT).read_all(lambda: {"t": {0: 7}}, "archive", timedelta(0))
 
 
 def test_markers_of_a_cut_are_written_once_for_all_readers() -> None:

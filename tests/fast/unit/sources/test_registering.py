@@ -1,5 +1,7 @@
 """A store with events keeps its currency, and one with sightings the beginning of its days."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,64 @@ def test_a_store_without_events_may_change_altogether(tmp_path: Path) -> None:
     store = Store("1", "Asia/Tokyo", currency=CZK, day_starts_at="05:00")
 
     assert loaded(tmp_path, store) == store
+
+
+POS = "pos_transactions"
+KNOWN = Store("1", "UTC")
+
+
+def sold_meanwhile(master: Path, at_call: int, *currencies: str) -> Callable[[], Mapping[str, Mapping[int, int]]]:
+    """An archive that was at offset 5, and has receipts of store 1 from there on when it is waited for again."""
+    calls: list[int] = []
+
+    def archived() -> Mapping[str, Mapping[int, int]]:
+        calls.append(1)
+        if len(calls) == at_call:
+            rows = {"store": ["1"] * len(currencies), "currency": currencies}
+            places = {"partition": [0] * len(currencies), "offset": list(range(5, 5 + len(currencies)))}
+            write_deltalake(str(master / POS), pa.table({**rows, **places}))
+        return {POS: {0: 5}}
+
+    return archived
+
+
+def test_receipts_that_wait_for_the_archive_fix_the_currency(tmp_path: Path) -> None:
+    kept: Any = RegistryTables(KNOWN)
+
+    with pytest.raises(CurrencyFixedError, match="store `1` has events in EUR, so its currency cannot change"):
+        register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], sold_meanwhile(tmp_path, 1, "EUR"))
+
+    assert Store.from_json(kept.bodies["1"]) == KNOWN
+
+
+@pytest.mark.parametrize("before", [(KNOWN,), ()])
+def test_a_currency_that_receipts_fixed_while_it_was_changed_stays(before: tuple[Store, ...], tmp_path: Path) -> None:
+    kept: Any = RegistryTables(*before)
+
+    with pytest.raises(
+        CurrencyFixedError, match="records arrived while the file was loaded: store `1` has events in EUR"
+    ):
+        register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], sold_meanwhile(tmp_path, 2, "CZK", "EUR"))
+
+    assert [Store.from_json(each) for each in kept.bodies.values()] == list(before)
+
+
+def test_stores_of_which_records_arrived_while_they_were_changed_are_named(tmp_path: Path) -> None:
+    kept: Any = RegistryTables(KNOWN)
+    others = Store("2", "UTC", currency=CZK)
+
+    arrived = register(str(tmp_path), kept, [replace(KNOWN, currency=CZK), others], sold_meanwhile(tmp_path, 2, "CZK"))
+
+    assert arrived == ["1"]
+    assert Store.from_json(kept.bodies["1"]).currency == CZK
+
+
+def test_nobody_waits_for_the_archive_where_records_are_read_as_before(tmp_path: Path) -> None:
+    kept: Any = RegistryTables(KNOWN)
+
+    register(str(tmp_path), kept, [replace(KNOWN, name="Corner"), Store("2", "UTC")], sold_meanwhile(tmp_path, 1))
+
+    assert not (tmp_path / POS).exists()
 
 
 JPY = Currency("JPY", 0)

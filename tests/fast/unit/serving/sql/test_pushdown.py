@@ -24,6 +24,7 @@ def servers() -> Iterator[tuple[AskingSql, AskingSql]]:
 
 
 WITH_X = "with x as (select * from sales_day)"
+DAYS = "select day, store, net_sales from sales_day"
 SAME = [
     # A WITH query that is read in brackets or otherwise where filters are not followed.
     f"{WITH_X} select (select count(*) from x where day = '2026-03-29'), "
@@ -40,6 +41,20 @@ SAME = [
     "(select count(*) from stores s join stores t join x on x.store = t.store on t.store = s.store)",
     f"{WITH_X} select count(*) from x where day = '2026-03-29' union all select 1 order by (select count(*) from x)",
     f"{WITH_X} select * from (with x as (select store from x) (select store from x) limit 90) q, x where x.day = '2026-03-29'",
+    # Set operations of which only some rows are kept.
+    *(
+        f"select * from ({of}) x where day = '2026-03-29'"
+        for of in (
+            f"{DAYS} union all {DAYS} order by day limit 3",
+            f"{DAYS} union all {DAYS} order by day offset 5",
+            f"({DAYS}) union all ({DAYS}) order by day fetch first 3 rows only",
+            f"{DAYS} union {DAYS} order by day, store limit 3",
+            f"{DAYS} except {DAYS} where store = '0' order by day limit 2",
+            f"{DAYS} intersect {DAYS} order by day, store limit 2",
+        )
+    ),
+    f"with x as ({DAYS} union all {DAYS} order by day limit 3) select * from x where day = '2026-03-29'",
+    f"with x as ({DAYS} union {DAYS} order by day desc, store limit 3) select count(*) from x where day <= '2026-03-29'",
     # Units.
     *(
         f"select day from sales_day where date_trunc('{unit}', day) = date_trunc('{unit}', date '2026-03-29')"
