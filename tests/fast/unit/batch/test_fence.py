@@ -87,7 +87,8 @@ def test_nobody_waits_for_a_reader_that_has_read_everything(monkeypatch: pytest.
 
 
 def test_a_reader_that_is_behind_is_waited_for_until_it_has_passed_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fence, "ends", lambda _: {"t": {0: 8, 1: 3}})
+    ends_in_turn = iter([{"t": {0: 8, 1: 3}}, {"t": {0: 10, 1: 4}}])
+    monkeypatch.setattr(Fence, "ends", lambda _: next(ends_in_turn))
     sent = SimpleNamespace(offsets={"t": {0: 9, 1: 3}})
     monkeypatch.setattr(Markers, "send", lambda _self, _topics, partitions: sent if partitions == 2 else None)
     reached = iter([{"t": {0: 7}}, {"t": {0: 8, 1: 4}}, {"t": {0: 10, 1: 4}}])
@@ -96,6 +97,12 @@ def test_a_reader_that_is_behind_is_waited_for_until_it_has_passed_a_marker(monk
 
     assert ends == {"t": {0: 8, 1: 3}}
     assert list(reached) == []
+
+
+def test_a_reader_that_stays_behind_the_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fence, "ends", lambda _: {"t": {0: 8}})
+    monkeypatch.setattr(Markers, "send", lambda _self, _topics, _partitions: SimpleNamespace(offsets={"t": {0: 9}}))
+
     with pytest.raises(CutNotReachedError, match="archive has read `t/0` to 7 and the marker"):
         fence(CUT).read_all(lambda: {"t": {0: 7}}, "archive", timedelta(0))
 
