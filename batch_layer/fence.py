@@ -136,10 +136,8 @@ class Fence:
         """
         ends, found = self.ends(), positions()
         if any(found.get(topic, {}).get(each, 0) < end for topic, own in ends.items() for each, end in own.items()):
-            now, partitions = self.now(), max(map(len, ends.values()))
-            self.wait(
-                Marked(now, Markers(self.kafka).send(self.topics, partitions).offsets), positions, reader, timeout
-            )
+            sent = Markers(self.kafka).send(self.topics, max(map(len, ends.values())))
+            self.wait(Marked(self.now(), sent.offsets), positions, reader, timeout)
         return ends
 
     def _refuse_beyond(self, positions: Offsets, reader: str) -> None:
