@@ -9,6 +9,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from serving_layer.api.caller import RequireKeyScope
+from serving_layer.http.problem_types import PHRASES
 from serving_layer.http.problems import MEDIA_TYPE
 from serving_layer.keys.key import Scope
 from serving_layer.responses.encoding import Problem
@@ -266,7 +267,7 @@ def _complete(operation: Document, route: APIRoute) -> None:
         said = operation["responses"].get(str(status.value), {})
         own = {kind: each for kind, each in said.get("content", {}).items() if "HTTPValidationError" not in str(each)}
         operation["responses"][str(status.value)] = {
-            "description": f"Refused: {status.phrase}.",
+            "description": f"Refused: {PHRASES[status]}.",
             "content": {**own, MEDIA_TYPE: {"schema": schema_of(Problem)}},
         }
 

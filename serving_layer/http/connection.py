@@ -9,7 +9,6 @@ import re
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from http import HTTPStatus
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from serving_layer.errors import (
     TooBusyError,
 )
 from serving_layer.http.connections import CLOSED
+from serving_layer.http.problem_types import PHRASES
 from serving_layer.http.problems import SECURITY_HEADERS, problem
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def error_bytes(error: GalateaError) -> bytes:
     fields = b"".join(b"%b: %b\r\n" % field for field in headers.items())
     return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (
         error.status,
-        HTTPStatus(error.status).phrase.encode(),
+        PHRASES[error.status].encode(),
         fields,
         bytes(response.body),
     )

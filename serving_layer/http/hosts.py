@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from serving_layer.errors import HostNotAllowedError
-from serving_layer.http.problems import ERRORS, problem
+from serving_layer.http.problems import REFUSALS, problem
 
 SETTING = "GALATEA_API_HOSTS"
 ANY_BELOW = "*."
@@ -84,5 +84,5 @@ class HostCheck:
             f"The API is not served under the name `{name_of(host)}`.",
             do=f"Use a name that it is served under, or let the operator add this one to `{SETTING}`.",
         )
-        ERRORS.labels(error.code).inc()
+        REFUSALS.labels(error.code).inc()
         await problem(error.status, error.code, error.message, error.do)(scope, receive, send)

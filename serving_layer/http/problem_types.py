@@ -10,6 +10,29 @@ from serving_layer.responses.problems import ProblemType
 
 PATH = "/problems"
 """Below it, each code has a page: the `type` of a problem."""
+PHRASES: Mapping[int, str] = {
+    HTTPStatus.BAD_REQUEST: "Bad Request",
+    HTTPStatus.UNAUTHORIZED: "Unauthorized",
+    HTTPStatus.FORBIDDEN: "Forbidden",
+    HTTPStatus.NOT_FOUND: "Not Found",
+    HTTPStatus.METHOD_NOT_ALLOWED: "Method Not Allowed",
+    HTTPStatus.NOT_ACCEPTABLE: "Not Acceptable",
+    HTTPStatus.REQUEST_TIMEOUT: "Request Timeout",
+    HTTPStatus.CONFLICT: "Conflict",
+    HTTPStatus.GONE: "Gone",
+    HTTPStatus.PRECONDITION_FAILED: "Precondition Failed",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "Unsupported Media Type",
+    HTTPStatus.EXPECTATION_FAILED: "Expectation Failed",
+    HTTPStatus.MISDIRECTED_REQUEST: "Misdirected Request",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
+    HTTPStatus.PRECONDITION_REQUIRED: "Precondition Required",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too Many Requests",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "Request Header Fields Too Large",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Internal Server Error",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Service Unavailable",
+}
+"""The names of the statuses of errors, from RFC 9110 and 6585. `HTTPStatus.phrase` depends on the version of Python."""
 ACTS: Mapping[type[GalateaError], str] = {
     DefinitionError: "The author of a view or source",
     RequestError: "The caller",

@@ -1,11 +1,11 @@
 """Every error as `application/problem+json` (RFC 9457), and the security headers of every response."""
 
-import logging
 import secrets
 from collections.abc import Mapping
 from difflib import get_close_matches
 from http import HTTPStatus
 
+import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
@@ -24,10 +24,10 @@ from master_dataset.errors import (
 )
 from serving_layer.errors import NotYetError, RateLimitedError
 from serving_layer.http.invalid_arguments import invalid_argument
-from serving_layer.http.problem_types import PATH
+from serving_layer.http.problem_types import HTTP_CODES, PATH, PHRASES
 from serving_layer.responses.encoding import Problem, encode
 
-ERRORS = Counter("galatea_refusals", "Requests that were refused, by the code of the problem.", ("code",))
+REFUSALS = Counter("galatea_refusals", "Requests that were refused, by the code of the problem.", ("code",))
 
 
 SECURITY_HEADERS = (
@@ -40,7 +40,7 @@ SECURITY_HEADERS = (
 )
 
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
@@ -55,11 +55,11 @@ HEADERS_OF: Mapping[int, Mapping[str, str]] = {
 
 def problem(status: int, code: str, title: str, detail: str, field: str | None = None) -> Response:
     """`title` is one sentence, `detail` what to do. `field`: of the body, where one is to blame."""
-    return _said(Problem(f"{PATH}/{code}", title, detail, code, status, UNSET if field is None else field))
+    return _problem_response(Problem(f"{PATH}/{code}", title, detail, code, status, UNSET if field is None else field))
 
 
-def _said(body: Problem) -> Response:
-    ERRORS.labels(body.code).inc()
+def _problem_response(body: Problem) -> Response:
+    REFUSALS.labels(body.code).inc()
     return Response(encode(body), body.status, HEADERS_OF.get(body.status), MEDIA_TYPE)
 
 
@@ -72,44 +72,40 @@ def headers_of(error: GalateaError) -> Mapping[str, str]:
 
 
 def install(app: FastAPI) -> None:
-    """Say every error of this app in that form."""
-    app.add_exception_handler(GalateaError, _ours)
-    app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(RequestValidationError, _of_the_question)
-    app.add_exception_handler(Exception, _unforeseen)
+    """Answer every error of the app with a problem."""
+    app.add_exception_handler(GalateaError, _galatea_error)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(Exception, _unexpected_error)
 
 
-async def _ours(_: Request, error: Exception) -> Response:
+async def _galatea_error(_: Request, error: Exception) -> Response:
     if not isinstance(error, GalateaError):
         raise error
     if isinstance(error, BadRuleError | BadEndpointError | BadFloorPlanError):
         return problem(error.status, error.code, error.message, error.do, error.field)
     if isinstance(error, NotYetError):
         place, progress = f"{PATH}/{error.code}", error.progress
-        return _said(Problem(place, error.message, error.do, error.code, error.status, progress=progress))
+        return _problem_response(Problem(place, error.message, error.do, error.code, error.status, progress=progress))
     if not isinstance(error, DependencyUnavailableError):
         response = problem(error.status, error.code, error.message, error.do)
         response.headers.update(headers_of(error))
         return response
-    log.warning("serving.unavailable code=%s", error.code)
+    log.warning("serving.unavailable", code=error.code)
     return problem(error.status, error.code, error.message, error.do)
 
 
-async def _of_http(request: Request, error: Exception) -> Response:
+async def _http_exception(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    status = HTTPStatus(error.status_code)
-    code = status.phrase.lower().replace(" ", "_").replace("-", "_")
-    said = problem(
-        status,
-        code,
-        f"{status.phrase}: `{request.method} {request.url.path}`.",
-        "See `/docs` for what there is.",
-    )
-    said.headers.update(error.headers or {})
+    status = error.status_code
+    code = next((code for code, (known, _) in HTTP_CODES.items() if known == status), "bad_request")
+    title = f"{PHRASES.get(status, f'HTTP {status}')}: `{request.method} {request.url.path}`."
+    response = problem(status, code, title, "See `/docs` for the paths and their methods.")
+    response.headers.update(error.headers or {})
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        said.headers["Allow"] = ", ".join(sorted(_allowed(request)))
-    return said
+        response.headers["Allow"] = ", ".join(sorted(_allowed(request)))
+    return response
 
 
 def _allowed(request: Request) -> set[str]:
@@ -120,14 +116,14 @@ def _allowed(request: Request) -> set[str]:
     return allowed | {"HEAD"} if "GET" in allowed else allowed
 
 
-async def _of_the_question(request: Request, error: Exception) -> Response:
+async def _validation_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     first = error.errors()[0]
     place = [str(part) for part in first["loc"]]
     argument = place[1] if len(place) > 1 else place[0]
     code = {"extra_forbidden": "unknown_argument", "missing": "missing_argument"}.get(first["type"], "bad_question")
-    titles = {"unknown_argument": "is no argument of this question", "missing_argument": "is missing"}
+    titles = {"unknown_argument": "is not an argument of this request", "missing_argument": "is missing"}
     if code in titles:
         title, do = f"`{argument}` {titles[code]}.", "See `/docs` for the arguments."
     else:
@@ -144,10 +140,10 @@ def _nearest(argument: str, request: Request) -> str | None:
     return next(iter(get_close_matches(argument, known, n=1)), None)
 
 
-async def _unforeseen(_: Request, error: Exception) -> Response:
+async def _unexpected_error(_: Request, error: Exception) -> Response:
     number = secrets.token_hex(8)
-    log.error("serving.failed id=%s", number, exc_info=error)
-    title = "Something went wrong that nobody foresaw."
-    said = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", title, f"Tell the operator the id `{number}`.")
-    said.raw_headers.extend(SECURITY_HEADERS)  # an error in the outer middleware comes here directly
-    return said
+    log.error("serving.failed", id=number, exc_info=error)
+    title, do = "An unexpected error occurred.", f"Give the operator this id: `{number}`."
+    response = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", title, do)
+    response.raw_headers.extend(SECURITY_HEADERS)  # an error in the outer middleware comes here directly
+    return response

@@ -1,13 +1,14 @@
 """Check the free space on the broker's disks, so that events are rejected before a disk is full."""
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import structlog
+
 from serving_layer.errors import DiskLowError
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 CHECK_SECONDS = 1.0
 

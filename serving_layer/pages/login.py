@@ -9,7 +9,7 @@ from prometheus_client import Counter
 from master_dataset.errors import UnknownNameError
 from serving_layer.api.caller import client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
-from serving_layer.http.problems import ERRORS, headers_of
+from serving_layer.http.problems import REFUSALS, headers_of
 from serving_layer.pages import language
 from serving_layer.pages.language import LANGUAGES
 from serving_layer.pages.rendering import render
@@ -67,7 +67,7 @@ async def sign_in(request: Request) -> Response:
         authenticator.rates.count(caller, "read")  # each session is a row
     except (InvalidApiKeyError, RateLimitedError) as error:
         LOGINS.labels(error.code).inc()
-        ERRORS.labels(error.code).inc()
+        REFUSALS.labels(error.code).inc()
         values = login_values(request, f"{error.message} {error.do}", unsent) | {"following": following}
         response = render(request, "login.html", None, values, status=error.status)
         response.headers.update(headers_of(error))

@@ -29,7 +29,7 @@ from serving_layer.errors import (
 )
 from serving_layer.health.freshness import FreshnessReport, FreshnessService
 from serving_layer.http.invalid_arguments import invalid_argument
-from serving_layer.http.problems import ERRORS, HEADERS_OF, headers_of
+from serving_layer.http.problems import HEADERS_OF, REFUSALS, headers_of
 from serving_layer.keys.key import Scope
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import language_of, speaking
@@ -369,7 +369,7 @@ async def error_page(request: Request, status: int, message: str, do: str) -> Re
 
 
 async def _login_page(request: Request, error: GalateaError) -> Response:
-    ERRORS.labels(error.code).inc()
+    REFUSALS.labels(error.code).inc()
     why, unsent = error.message, None
     if request.url.path == LOGOUT:
         return RedirectResponse(LOGIN, 303)  # it has ended already
@@ -386,7 +386,7 @@ async def _login_page(request: Request, error: GalateaError) -> Response:
 
 
 async def _error_page(request: Request, error: GalateaError) -> Response:
-    ERRORS.labels(error.code).inc()
+    REFUSALS.labels(error.code).inc()
     response = await error_page(request, error.status, error.message, error.do)
     response.headers.update(headers_of(error))
     return response

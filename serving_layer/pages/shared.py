@@ -23,7 +23,7 @@ from serving_layer.api.basis import AT_LEAST_HEADER
 from serving_layer.api.caller import client_of, saved_of
 from serving_layer.errors import ShareEndedError, UnknownShareError
 from serving_layer.http.load_shedding import FRAMED_KEY, slot_of
-from serving_layer.http.problems import ERRORS, HEADERS_OF
+from serving_layer.http.problems import HEADERS_OF, REFUSALS
 from serving_layer.pages import language
 from serving_layer.pages.rendering import POLICY, render
 from serving_layer.pages.routing import page_router
@@ -72,7 +72,7 @@ async def get_shared(request: Request, token: str) -> Response:
 
 
 def _refused(request: Request, error: GalateaError) -> Response:
-    ERRORS.labels(error.code).inc()
+    REFUSALS.labels(error.code).inc()
     has_ended = isinstance(error, ShareEndedError | UnknownShareError)
     values = {"message": error.message, "do": error.do, "has_ended": has_ended}
     page = render(request, "shared_ended.html", None, values, status=error.status)

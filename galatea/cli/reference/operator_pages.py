@@ -1,7 +1,6 @@
 """Reference pages for operators: settings, command line, errors."""
 
 from collections.abc import Iterator, Mapping
-from http import HTTPStatus
 from typing import Any
 
 import typer
@@ -13,7 +12,7 @@ from galatea.cli.main import app
 from galatea.cli.reference.page import Page, code
 from master_dataset.errors import DependencyUnavailableError, GalateaError
 from master_dataset.parsing.results import MEANINGS, Reason
-from serving_layer.http.problem_types import ACTS, FILE_CODES, HTTP_CODES, family
+from serving_layer.http.problem_types import ACTS, FILE_CODES, HTTP_CODES, PHRASES, family
 from serving_layer.ingest.ingest import FOREIGN_STORE, TOO_OLD
 
 MADE = {
@@ -158,4 +157,4 @@ def _sections(written: Page, meanings: Mapping[str, str]) -> None:
 
 
 def _numbers(error: type[GalateaError]) -> str:
-    return f"HTTP {error.status} {HTTPStatus(error.status).phrase}, exit code {error.exit_code}."
+    return f"HTTP {error.status} {PHRASES[error.status]}, exit code {error.exit_code}."

@@ -52,6 +52,6 @@ def test_a_failure_that_nobody_foresaw_is_a_page_with_an_id_to_tell(
     response = browsing.response("GET", "/stack", BROWSER)
 
     assert response.status_code == 500
-    assert "Something went wrong that nobody foresaw. Tell the operator the id" in words(response.text)
+    assert "An unexpected error occurred. Give the operator this id:" in words(response.text)
     assert response.headers.get_list("x-content-type-options") == ["nosniff"]
     assert browsing.response("GET", "/stack").headers["content-type"] == PROBLEM

@@ -45,8 +45,8 @@ def says_nothing(schema: dict[str, Any]) -> bool:
 REMOVALS = {"remove_floor_plan", "remove_webhook", "remove_annotation", "remove_view", "revoke_share"}
 
 
-def test_there_are_operations() -> None:
-    assert len(OPERATIONS) == 60
+def test_operations_are_described() -> None:
+    assert {"get_metric", "send_events", "list_stores"} <= OPERATIONS.keys()
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

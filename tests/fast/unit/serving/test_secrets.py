@@ -29,7 +29,9 @@ def places(asking: Asking) -> list[tuple[str, str]]:
     return [(method, path.format(**FILLED)) for method, path in operations if "/live/" not in path]
 
 
-def test_a_key_is_never_shown(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_is_never_shown(
+    asking: Asking, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     key = asking.keys.make("*", *SCOPES)
     guess = "galatea_5f0c81d2a9b3_" + "s3cret" * 8
     caplog.set_level(logging.DEBUG)
@@ -45,7 +47,7 @@ def test_a_key_is_never_shown(asking: Asking, caplog: pytest.LogCaptureFixture) 
             response = asking.response(path, method=method, key=sent, said=receipt() if method == "POST" else None)
             texts.append(response.text + str(response.headers))
 
-    texts += [caplog.text, generate_latest(REGISTRY).decode(), str(asking.acts)]
+    texts += [caplog.text, *capsys.readouterr(), generate_latest(REGISTRY).decode(), str(asking.acts)]
     secrets = [sent.split("_", 2)[2] for sent in (key, guess)]
     assert [secret for secret in secrets for text in texts if secret in text] == []
     assert asking.acts
