@@ -137,9 +137,15 @@ class TooManyEventsError(RequestError):
 
 
 class NotOfferedError(RequestError):
-    """The process answers queries only and accepts no events."""
+    """This API process does not serve what the request needs; another one does."""
 
     status = 404
+
+
+def not_offered(what: str, instead: str = "") -> NotOfferedError:
+    """The error for what this process does not serve. `instead`: how to do it without the API, such as a command."""
+    do = f"Send the request to another API process{f', or {instead}' if instead else ''}."
+    return NotOfferedError(f"This API process does not serve {what}.", do=do)
 
 
 class BadAddressError(RequestError):

@@ -22,7 +22,7 @@ from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
 from serving_layer.caching import SharedCache
-from serving_layer.errors import BadQuestionError, NotOfferedError, TooManyStoresError
+from serving_layer.errors import BadQuestionError, TooManyStoresError, not_offered
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
@@ -187,7 +187,7 @@ class QueryService:
 
     def _waits(self) -> AtLeast:
         if self._at_least is None:
-            raise NotOfferedError("This process knows no tokens.", do="Ask one that does.")
+            raise not_offered("tokens")
         return self._at_least
 
     async def token(self, version: ReadVersion) -> str:
@@ -211,7 +211,7 @@ class QueryService:
         if not isinstance(request, MetricRequest) or not request.reads_targets:
             return ()
         if self._targets is None:
-            raise NotOfferedError("This process has no targets.", do="Ask one that does.")
+            raise not_offered("targets")
         read = partial(self._targets.current, fresh=fresh)
         found = await asyncio.gather(*map(read, _tenants(request, stores, caller)))
         return tuple(each for each in found if each is not None)

@@ -62,14 +62,14 @@ def _cassandra_up(value: int) -> Iterator[Metric]:
 
 
 def _published(fresh: FreshnessReport) -> Iterator[Metric]:
-    pointer = fresh.basis.pointer
+    pointer = fresh.snapshot.pointer
     yield CounterMetricFamily("galatea_publications", "Number of the newest publication.", pointer.publication)
     yield GaugeMetricFamily("galatea_generation", "Generation that is served.", pointer.generation)
     if pointer.publication:
         age = (fresh.at - pointer.cut).total_seconds()
         yield GaugeMetricFamily("galatea_cut_age_seconds", "Age of the published cut.", age)
-    if fresh.basis.speed_as_of:
-        age = (fresh.at - fresh.basis.speed_as_of).total_seconds()
+    if fresh.snapshot.speed_as_of:
+        age = (fresh.at - fresh.snapshot.speed_as_of).total_seconds()
         yield GaugeMetricFamily(
             "galatea_speed_as_of_age_seconds", "Age of the newest record that the speed layer has read.", age
         )

@@ -52,7 +52,10 @@ def rows_of_new_block(view: View, block: str, cause: str, events_total: int) -> 
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
-OTHER, AS_BEFORE = "`after` belongs to another question.", "Ask as for the page before, or leave it out."
+OTHER, AS_BEFORE = (
+    "`after` belongs to another request.",
+    "Repeat the arguments of the page before, or leave `after` out.",
+)
 READ_AT_ONCE, READ_AT_MOST = 16, 2000
 """Blocks: of one read, and of one page. A page that looks for a rare cause may be empty and still have a next one."""
 
@@ -142,7 +145,7 @@ class CorrectionsService:
 
     async def _subject(self, ask: CorrectionsRequest) -> _Subject:
         if ask.recompute is not None and ask.publication is not None:
-            raise BadQuestionError("`publication` and `recompute` are asked for at once.", do="Leave one of them out.")
+            raise BadQuestionError("`publication` and `recompute` cannot be combined.", do="Leave one of them out.")
         if ask.recompute is not None:
             record = await require_recompute(self._recomputes, ask.recompute)
             key = str(record.publication) if record.publication else record.id

@@ -19,7 +19,7 @@ from serving_layer.errors import TooBusyError
 MAX_WAITING = 16
 """Requests about dead letters in progress: one reads, one replays, the others wait for them."""
 MAX_REPLAYED = 500
-"""DeadLetterService in one request."""
+"""Dead letters replayed by one request."""
 REPLAYED = Counter(
     "galatea_replayed_letters", "Dead letters that were to be sent again over HTTP.", ("topic", "outcome")
 )
@@ -50,11 +50,11 @@ class DeadLetterService:
         self._waiting = 0
 
     async def listed(self, question: DeadLetterQuery, limit: int, after: DeadLetterCursor | None) -> DeadLetterListing:
-        """As Desk. TooBusyError."""
+        """As `DeadLetterQueries.list_page`. TooBusyError."""
         return await self._in_thread(self._reader, lambda: self._queries.list_page(question, limit, after))
 
     async def shown(self, position: RecordPosition) -> tuple[StoredDeadLetter, DeadLetterFields]:
-        """As Desk. UnknownNameError, TooBusyError."""
+        """As `DeadLetterQueries.get`. UnknownNameError, TooBusyError."""
         return await self._in_thread(self._reader, lambda: self._queries.get(position))
 
     async def replay(

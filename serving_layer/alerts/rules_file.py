@@ -35,7 +35,7 @@ def read(text: str) -> RulesFile:
     if not isinstance(document, dict) or not isinstance(document.get("rules"), list):
         raise BadFileError("`rules` must be a list of rules.", do="Write `rules:`, and a rule on each `-` below.")
     if other := [name for name in document if name not in KNOWN]:
-        raise BadFileError(f"`{other[0]}` is no field of the file.", do=f"Use one of: {', '.join(KNOWN)}.")
+        raise BadFileError(f"`{other[0]}` is not a field of the file.", do=f"Use one of: {', '.join(KNOWN)}.")
     rules, tenant = document["rules"], document.get("tenant")
     if len(rules) > MOST_RULES:
         raise BadFileError(f"`rules` holds more than {MOST_RULES:,} rules.", do="Split the file.")

@@ -88,7 +88,7 @@ async def rule_in(request: Request) -> object:
     try:
         return json.loads(await request.body(), parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:  # a number may be too small for Decimal
-        raise BadQuestionError("The body of the request is no rule.", do="Send one object as JSON.") from error
+        raise BadQuestionError("The body of the request is not valid JSON.", do="Send one object as JSON.") from error
 
 
 def tag_of(version: int) -> str:
@@ -99,13 +99,15 @@ def tag_of(version: int) -> str:
 def expected(if_match: str | None) -> int:
     """The version that its author has seen. VersionNotSaidError, BadQuestionError."""
     if if_match is None:
-        do = "Send `If-Match` with the `ETag` of the rule as you read it, or `*` whatever it says."
-        raise VersionNotSaidError("Which version is to be changed is not said.", do=do)
+        do = "Send `If-Match` with the `ETag` of the rule as you read it, or `*` for any version."
+        raise VersionNotSaidError("The request has no `If-Match` header.", do=do)
     if if_match.strip() == "*":
         return ANY_VERSION
     found = _TAG(if_match.strip())
     if not found:
-        raise BadQuestionError("`If-Match` is no tag of a rule.", do="Send the `ETag` of the rule as you read it.")
+        raise BadQuestionError(
+            "`If-Match` is not the `ETag` of a rule.", do="Send the `ETag` of the rule as you read it."
+        )
     return int(found[1])
 
 
@@ -244,7 +246,7 @@ async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
     return _entry(await alerting.in_thread(lambda rules: rules.replace(author, id, said, seen)))
 
 
-@router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses=returns_rule("That it is no more."))
+@router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses=returns_rule("The rule is deleted."))
 async def remove_alert_rule(
     id: RuleId,  # noqa: A002 - the name in the path
     query: Whose,

@@ -14,9 +14,9 @@ from serving_layer.alerts.rules import AlertService
 from serving_layer.errors import (
     ApiKeyMissingError,
     InvalidApiKeyError,
-    NotOfferedError,
     RateLimitedError,
     ScopeMissingError,
+    not_offered,
 )
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.forwarded import refuse_anonymous_through_proxy
@@ -191,7 +191,9 @@ async def _authorize_key(
 async def _authorize_share(of: HTTPScope, authenticator: "Authenticator", token: str, scope: Scope) -> Caller:
     saved: SavedService | None = of["app"].state.saved
     if saved is None:
-        raise InvalidApiKeyError("This process has no share links.", do="Ask one that does.")
+        raise InvalidApiKeyError(
+            "This API process does not serve share links.", do="Send the request to another API process."
+        )
     link = await saved.shares.open(token, client_of(of))
     authenticator.rates.count(link.caller, scope)
     queries: SharedQueries = of["app"].state.shared_pages
@@ -210,7 +212,7 @@ async def saved_of(request: Request) -> SavedService:
     """The annotations, saved views and share links of the app. NotOfferedError if this process has none."""
     saved: SavedService | None = request.app.state.saved
     if saved is None:
-        raise NotOfferedError("This process has no annotations, saved views or share links.", do="Ask one that does.")
+        raise not_offered("annotations, saved views or share links")
     return saved
 
 

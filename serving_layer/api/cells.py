@@ -7,7 +7,6 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.api.basis import AtLeastToken, MaxStaleness, read_basis
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.api.downloads import formatted_response, returns_or_file
@@ -24,6 +23,7 @@ from serving_layer.api.parameters import (
     page_token,
     read_page_token,
 )
+from serving_layer.api.staleness import AtLeastToken, MaxStaleness, read_answer_version
 from serving_layer.caching import etag
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import cells_table
@@ -67,8 +67,8 @@ async def get_cells(
     asked.refuse_incomplete()
     cells = CellsRequest(view, tuple(query.store), query.start, query.end, query.partial, query.as_of, query.range)
     definition = answers.view(cells)
-    basis = await read_basis(request, answers, cells, caller, query)
-    version = basis.version
+    read = await read_answer_version(request, answers, cells, caller, query)
+    version = read.version
     tag = etag(("cells", query.format, cells), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:
@@ -76,7 +76,7 @@ async def get_cells(
         name = [view, *asked.words]
         return await formatted_response(query.format, body, lambda found: cells_table(found, definition), name)
 
-    return await conditional_response(request, tag, respond, basis.provenance, basis.headers)
+    return await conditional_response(request, tag, respond, read.provenance, read.headers)
 
 
 raw_router = APIRouter(prefix="/v1/raw", tags=["raw"])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from master_dataset.sources import source_named
-from serving_layer.api.basis import TOKEN_HEADER, token_of
 from serving_layer.api.caller import Ingester
 from serving_layer.api.request_bodies import bodies_of
-from serving_layer.errors import NotOfferedError, UnsupportedBodyError
+from serving_layer.api.staleness import TOKEN_HEADER, token_of
+from serving_layer.errors import UnsupportedBodyError, not_offered
 from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.limits import LIMITS
@@ -71,9 +71,7 @@ async def ingest_of(request: Request) -> IngestService:
     """The ingest service of the app. Raises NotOfferedError if this process has none."""
     ingest: IngestService | None = request.app.state.ingest
     if ingest is None:
-        raise NotOfferedError(
-            "This process accepts no events.", do="Send them to one that does, or use `galatea ingest`."
-        )
+        raise not_offered("events", "use `galatea ingest`")
     return ingest
 
 

@@ -15,7 +15,7 @@ from serving_layer.admin.floor_plans import FloorPlanService
 from serving_layer.api.caller import AnswersOf, Configurer, Reader
 from serving_layer.api.conditional_requests import CACHE_HEADERS, conditional_response
 from serving_layer.api.request_bodies import BodyLimitRoute, bodies_of
-from serving_layer.errors import NotOfferedError, UnsupportedBodyError
+from serving_layer.errors import UnsupportedBodyError, not_offered
 from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.schemas import Responses, or_not_modified, returns
 from serving_layer.responses.stores import PlanZone, StoreFloorPlan
@@ -34,7 +34,7 @@ async def floor_plans_of(request: Request) -> FloorPlanService:
     """The floor plans of the app. Raises NotOfferedError if this process has none."""
     floor_plans: FloorPlanService | None = request.app.state.floor_plans
     if floor_plans is None:
-        raise NotOfferedError("This process has no floor plans.", do="Ask one that does.")
+        raise not_offered("floor plans")
     return floor_plans
 
 

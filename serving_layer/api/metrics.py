@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.api.basis import AtLeastToken, MaxStaleness, demand_of, read_basis
 from serving_layer.api.caller import AnswersOf, Reader, is_still_authorized
 from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.api.downloads import formatted_response, refuse_beside_points, returns_or_file
@@ -26,6 +25,7 @@ from serving_layer.api.parameters import (
     StoreIds,
     TimeZone,
 )
+from serving_layer.api.staleness import AtLeastToken, MaxStaleness, demand_of, read_answer_version
 from serving_layer.caching import etag
 from serving_layer.compare.calendar import NAMES as COMPARISONS
 from serving_layer.errors import BadQuestionError
@@ -181,8 +181,8 @@ async def get_metric(
     the next page. Tables have one row per point. The response has an `ETag`.
     """
     metrics = query.to_request(metric)
-    basis = await read_basis(request, answers, metrics.first, caller, query)
-    version = basis.version
+    read = await read_answer_version(request, answers, metrics.first, caller, query)
+    version = read.version
     tag = etag(("metrics", query.format, metrics), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     def table(body: Body) -> Table:
@@ -196,7 +196,7 @@ async def get_metric(
         name = [*(each.metric for each in metrics.requests), *AskedRange(query.start, query.end, query.range).words]
         return await formatted_response(query.format, body, table, name)
 
-    return await conditional_response(request, tag, respond, basis.provenance, basis.headers)
+    return await conditional_response(request, tag, respond, read.provenance, read.headers)
 
 
 RETRY_MS = 2000
@@ -328,11 +328,11 @@ async def get_index(
         query.history_weeks,
         query.range,
     )
-    basis = await read_basis(request, answers, index, caller, query)
-    version = basis.version
+    read = await read_answer_version(request, answers, index, caller, query)
+    version = read.version
     tag = etag(("index", index), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:
         return Response(await answers.index(index, version, caller), media_type=JSON)
 
-    return await conditional_response(request, tag, respond, basis.provenance, basis.headers)
+    return await conditional_response(request, tag, respond, read.provenance, read.headers)

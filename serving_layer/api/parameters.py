@@ -205,5 +205,5 @@ def read_page_token(token: str, position: Callable[..., Position]) -> Position:
         parts: list[Any] = orjson.loads(base64.urlsafe_b64decode(token.encode()))
         return position(*parts)
     except (binascii.Error, ValueError, TypeError, IndexError, OverflowError, OSError) as error:
-        message = "`after` is no token of this interface."
+        message = "`after` is not a valid token."
         raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error

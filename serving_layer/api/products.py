@@ -20,7 +20,7 @@ from serving_layer.api.parameters import (
     registered_tenant,
 )
 from serving_layer.api.request_bodies import FILE_BODY, file_body
-from serving_layer.errors import BadQuestionError, NotOfferedError
+from serving_layer.errors import BadQuestionError, not_offered
 from serving_layer.products.reader import ProductFilter, ProductPage, ProductPlace
 from serving_layer.products.service import ProductService
 from serving_layer.responses.encoding import JSON, encode, iso_instant
@@ -34,7 +34,7 @@ async def products_of(request: Request) -> ProductService:
     """The product service of the app. Raises NotOfferedError if this process has none."""
     products: ProductService | None = request.app.state.products
     if products is None:
-        raise NotOfferedError("This process has no products.", do="Ask one that does, or use `galatea products`.")
+        raise not_offered("products", "use `galatea products`")
     return products
 
 

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.api.basis import AtLeastToken, MaxStaleness, read_basis
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.api.parameters import (
@@ -17,6 +16,7 @@ from serving_layer.api.parameters import (
     RangeStart,
     StoreIds,
 )
+from serving_layer.api.staleness import AtLeastToken, MaxStaleness, read_answer_version
 from serving_layer.caching import etag
 from serving_layer.query.ranges import AskedRange
 from serving_layer.query.resolve import Hours
@@ -93,11 +93,11 @@ async def list_sensors(
     no sensors although more follow.
     """
     sensors = query.to_request()
-    basis = await read_basis(request, answers, sensors, caller, query)
-    version = basis.version
+    read = await read_answer_version(request, answers, sensors, caller, query)
+    version = read.version
     tag = etag(("sensors", sensors), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:
         return Response(await answers.sensors(sensors, version, caller), media_type=JSON)
 
-    return await conditional_response(request, tag, respond, basis.provenance, basis.headers)
+    return await conditional_response(request, tag, respond, read.provenance, read.headers)

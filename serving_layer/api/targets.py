@@ -10,7 +10,7 @@ from serving_layer.admin.targets import TargetService
 from serving_layer.api.caller import AnswersOf, Operator
 from serving_layer.api.parameters import TenantName, registered_tenant
 from serving_layer.api.request_bodies import FILE_BODY, file_body
-from serving_layer.errors import NotOfferedError
+from serving_layer.errors import not_offered
 from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.master_data import LoadedTargets
 from serving_layer.responses.schemas import returns
@@ -20,7 +20,7 @@ async def targets_of(request: Request) -> TargetService:
     """The target service of the app. Raises NotOfferedError if this process has none."""
     targets: TargetService | None = request.app.state.targets
     if targets is None:
-        raise NotOfferedError("This process loads no targets.", do="Ask one that does, or use `galatea targets`.")
+        raise not_offered("targets", "use `galatea targets`")
     return targets
 
 

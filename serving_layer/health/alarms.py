@@ -19,9 +19,9 @@ AlarmFinding = tuple[datetime, str, str] | None
 class HealthState:
     """What the alarm rules know.
 
-    Args:
+    Attributes:
         now: the current time.
-        basis: what queries read.
+        snapshot: what queries read.
         published_at: of the current publication.
         stats: of the current publication.
         noticed: backward steps of clocks since then.
@@ -29,8 +29,8 @@ class HealthState:
         ttl: how long speed rows live.
         ledgers: of the last publications, newest first.
         alerts_as_of: up to when alerts are listed; None if there never were any.
-        hooks: all webhooks.
-        odd_alerts: unexplained corrections of alerts in the last day.
+        endpoints: all webhook endpoints.
+        unexplained_alerts: unexplained corrections of alerts in the last day.
         alerts_looked_at: the publication that alerts were compared with last; 0 for none.
         left_out: events that alerts left out in the last hour.
         started_at: when this process has started, and perhaps all others; nobody is late before that.
@@ -38,7 +38,7 @@ class HealthState:
     """
 
     now: datetime
-    basis: ReadSnapshot
+    snapshot: ReadSnapshot
     published_at: datetime | None
     stats: Mapping[str, Any]
     noticed: Sequence[AlarmEvent]
@@ -46,7 +46,7 @@ class HealthState:
     ttl: timedelta
     ledgers: Sequence[Ledger] = ()
     alerts_as_of: datetime | None = None
-    hooks: Sequence[EndpointHealth] = ()
+    endpoints: Sequence[EndpointHealth] = ()
     unexplained_alerts: Sequence[AlarmEvent] = ()
     alerts_looked_at: int = 0
     left_out: Sequence[AlarmEvent] = ()
@@ -65,7 +65,7 @@ class HealthState:
     @property
     def pointer(self) -> Pointer:
         """The current publication."""
-        return self.basis.pointer
+        return self.snapshot.pointer
 
     @property
     def covered_until(self) -> datetime:
@@ -94,7 +94,7 @@ AUDIT_TIME = timedelta(hours=1)
 
 def webhook_retrying(known: HealthState) -> AlarmFinding:
     """A webhook does not respond, or not successfully."""
-    failing = [each.failing_since for each in known.hooks if each.failing_since and not each.suspended_at]
+    failing = [each.failing_since for each in known.endpoints if each.failing_since and not each.suspended_at]
     long = [since for since in failing if known.now - since > HOOK_FAILS]
     if not long:
         return None
@@ -106,7 +106,7 @@ def webhook_retrying(known: HealthState) -> AlarmFinding:
 
 def webhook_refusing(known: HealthState) -> AlarmFinding:
     """A webhook rejects every call: each alert becomes a dead letter."""
-    refusing = [each.refusing_since for each in known.hooks if each.refusing_since and not each.suspended_at]
+    refusing = [each.refusing_since for each in known.endpoints if each.refusing_since and not each.suspended_at]
     long = [since for since in refusing if known.now - since > HOOK_FAILS]
     if not long:
         return None
@@ -120,7 +120,7 @@ def webhook_refusing(known: HealthState) -> AlarmFinding:
 
 def webhook_suspended(known: HealthState) -> AlarmFinding:
     """A webhook is suspended and no longer called."""
-    suspended = [each.suspended_at for each in known.hooks if each.suspended_at]
+    suspended = [each.suspended_at for each in known.endpoints if each.suspended_at]
     if not suspended:
         return None
     meaning = f"Webhook endpoints that failed for too long and are no longer called: {len(suspended)}."
@@ -129,7 +129,7 @@ def webhook_suspended(known: HealthState) -> AlarmFinding:
 
 def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
     """The dispatcher no longer reports the webhooks."""
-    heard = [each.seen_at or each.created_at for each in known.hooks if not each.suspended_at]
+    heard = [each.seen_at or each.created_at for each in known.endpoints if not each.suspended_at]
     still = [at for at in heard if known.has_passed(HOOK_STILL, at)]
     if not still:
         return None
@@ -283,10 +283,10 @@ def stands_still(reader: str) -> Callable[[HealthState], AlarmFinding]:
 
 def speed_not_taken_over(known: HealthState) -> AlarmFinding:
     """Queries read a generation that is no longer written, while another one has read further."""
-    read = {(each.topic, each.partition): each.position for each in known.basis.positions}
+    read = {(each.topic, each.partition): each.position for each in known.snapshot.positions}
     own = [each for each in known.lag if each.reader == "speed"]
     ahead = [each for each in own if each.position > read.get((each.topic, each.partition), each.position)]
-    since = known.basis.speed_as_of
+    since = known.snapshot.speed_as_of
     if not ahead or since is None or not known.has_passed(STILL, since):
         return None
     place = f"`{ahead[0].topic}/{ahead[0].partition}`"

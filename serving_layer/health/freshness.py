@@ -31,7 +31,7 @@ class FreshnessReport:
     """
 
     at: datetime
-    basis: ReadSnapshot
+    snapshot: ReadSnapshot
     published_at: datetime | None
     archived: Sequence[Position]
     lag: Sequence[LagMeasurement]
@@ -41,13 +41,13 @@ class FreshnessReport:
     late: LateEvents | None = None
     is_for_operators: bool = True
 
-    def for_readers(self, basis: ReadSnapshot) -> Self:
+    def for_readers(self, snapshot: ReadSnapshot) -> Self:
         """The same without what concerns all tenants: positions, what is left to read, late events and alarms.
 
-        `basis`: the snapshot as the reader may see it.
+        `snapshot`: the snapshot as the reader may see it.
         """
         return replace(
-            self, basis=basis, archived=(), lag=(), alarms=(), ledger=None, late=None, is_for_operators=False
+            self, snapshot=snapshot, archived=(), lag=(), alarms=(), ledger=None, late=None, is_for_operators=False
         )
 
     @property
@@ -58,17 +58,17 @@ class FreshnessReport:
     def response(self) -> responses.Freshness:
         """The report as the API shows it."""
         for_all = responses.Freshness(
-            publication=self.basis.pointer.publication,
-            cut=iso_instant(self.basis.pointer.cut),
+            publication=self.snapshot.pointer.publication,
+            cut=iso_instant(self.snapshot.pointer.cut),
             published_at=iso_instant(self.published_at),
-            generation=self.basis.pointer.generation,
-            layers=self.basis.layers,
-            speed_as_of=iso_instant(self.basis.speed_as_of),
+            generation=self.snapshot.pointer.generation,
+            layers=self.snapshot.layers,
+            speed_as_of=iso_instant(self.snapshot.speed_as_of),
             alerts_as_of=iso_instant(self.alerts_as_of),
         )
         if not self.is_for_operators:
             return for_all
-        speed_as_of, archive_as_of = self.basis.speed_as_of, self.archive_as_of
+        speed_as_of, archive_as_of = self.snapshot.speed_as_of, self.archive_as_of
         lag = speed_as_of - archive_as_of if speed_as_of and archive_as_of else None
         speed = [each.seconds for each in self.lag if each.reader == "speed"]
         return structs.replace(
@@ -77,7 +77,7 @@ class FreshnessReport:
             archive_as_of=iso_instant(archive_as_of),
             archive_lag_ms=None if lag is None else max(0, int(lag.total_seconds() * 1000)),
             late_events=self.late.response() if self.late else None,
-            speed=[_position(each) for each in self.basis.positions],
+            speed=[_position(each) for each in self.snapshot.positions],
             archive=[_position(each) for each in self.archived],
             lag=[each.response() for each in self.lag],
             alarms=[
@@ -111,23 +111,23 @@ class FreshnessService:
 
     async def read(self) -> FreshnessReport:
         """Read the report. Raises CassandraUnavailableError."""
-        basis = await self._answers.snapshot()
+        snapshot = await self._answers.snapshot()
         topics = sorted({view.source.topic for view in self._answers.catalogue.views.values()})
         archived = [each for topic in topics for each in await self._answers.readers.receipts.archived(topic)]
         lag = [each for reader in READERS for each in await self._watched.lag(reader)]
-        found = await self._watched.publication(basis.pointer.publication)
+        found = await self._watched.publication(snapshot.pointer.publication)
         now = self._now()
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or UNIX_EPOCH)
         unexplained_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
         left_out = await self._watched.noticed("alerts_miskeyed", now - LEFT_OUT_TIME)
-        late = await self._late_events(basis.pointer)
-        ledgers = await self._watched.ledgers(basis.pointer.publication)
+        late = await self._late_events(snapshot.pointer)
+        ledgers = await self._watched.ledgers(snapshot.pointer.publication)
         alerts_as_of = (await self._watched.alerts()).as_of
-        hooks = await self._watched.hooks()
+        endpoints = await self._watched.endpoints()
         looked_at = await self._watched.alerts_looked_at()
         known = HealthState(
             now,
-            basis,
+            snapshot,
             found.published_at,
             found.stats,
             noticed,
@@ -135,7 +135,7 @@ class FreshnessService:
             self._ttl,
             ledgers,
             alerts_as_of,
-            hooks,
+            endpoints,
             unexplained_alerts,
             looked_at,
             left_out,
@@ -143,7 +143,7 @@ class FreshnessService:
             late,
         )
         return FreshnessReport(
-            now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of, late
+            now, snapshot, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of, late
         )
 
     async def _late_events(self, pointer: Pointer) -> LateEvents | None:
@@ -165,7 +165,7 @@ class FreshnessService:
 
     async def seen_by(self, caller: Caller, fresh: FreshnessReport) -> FreshnessReport:
         """A report as the caller may see it: operators see all of it."""
-        return fresh if caller.is_operator else fresh.for_readers(await self._answers.seen_by(caller, fresh.basis))
+        return fresh if caller.is_operator else fresh.for_readers(await self._answers.seen_by(caller, fresh.snapshot))
 
     async def alerts_looked_at(self) -> int:
         """The publication that alerts were compared with last; 0 for none. Raises CassandraUnavailableError."""

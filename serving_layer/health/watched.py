@@ -108,7 +108,7 @@ class HealthReader(Protocol):
     async def noticed(self, name: str, after: datetime) -> Sequence[AlarmEvent]:
         """Events recorded under the name of an alarm, oldest first; only the first ones of very many."""
 
-    async def hooks(self) -> Sequence[EndpointHealth]:
+    async def endpoints(self) -> Sequence[EndpointHealth]:
         """All webhooks that are not removed."""
 
     async def alerts(self) -> HistoryCoverage:

@@ -53,7 +53,7 @@ FILE_CODES = {
     "no_products": "A file has no products.",
     "no_targets": "A file has no targets.",
     "repeated_field": "A line or a mapping of a file has the same field twice.",
-    "offset_not_15min": "The UTC offset of a store is no multiple of 15 minutes, so its days would split windows.",
+    "offset_not_15min": "The UTC offset of a store is not a multiple of 15 minutes, so its days would split windows.",
     "too_many_annotations": "A file has more than 5,000 annotations.",
     "too_many_products": "A tenant would have more than a million products.",
     "too_many_targets": "A tenant would have more than a million targets.",

@@ -67,8 +67,8 @@ async def answer(  # noqa: PLR0913 - what it is answered from
         GalateaError: what the metric's own answer raises.
     """
     if len(stores) > MOST_STORES:
-        message = f"{len(stores)} stores in one index are more than {MOST_STORES}."
-        raise TooManyStoresError(message, do="Name the stores with `store=`, in several questions.")
+        message = f"A request for an index can have at most {MOST_STORES} stores; this one has {len(stores)}."
+        raise TooManyStoresError(message, do="Name the stores with `store=`, and split them into several requests.")
     ranges = [request.range_of(store) for store in stores]
     series: list[IndexSeries] = []
     waiting, until = 0, seconds(snapshot.as_of_at)

@@ -40,9 +40,8 @@ class IndexRequest:
         span = query_span(self.start, self.end, days, self.grain, name=self.range, now=self.now)
         length = round((span.end - span.start) / DAY)
         if length > MOST_DAYS:
-            raise RangeTooLongError(
-                f"{length} days of an index are more than {MOST_DAYS}.", do="Ask in several questions."
-            )
+            message = f"A request for an index can have at most {MOST_DAYS} days; this one has {length}."
+            raise RangeTooLongError(message, do="Split it into several requests.")
         first = days.day_of(span.start) - ONE_DAY * 7 * self.history_weeks
         last = days.day_of(span.end - STEP) + ONE_DAY
         return IndexRange(span, Span(days.start(first), days.start(last)))

@@ -84,7 +84,7 @@ async def get_corrections(visit: OperatorVisit, query: Annotated[CorrectionsPage
     request = query.request()
     page: CorrectionPage | None = None
     following = None
-    if request.publication or request.recompute or fresh.basis.pointer.publication:  # publication 0 has no ledger
+    if request.publication or request.recompute or fresh.snapshot.pointer.publication:  # publication 0 has no ledger
         page, following = await visit.operations.corrections.page(request)
     rows = page.corrections if page else ()
     values = {

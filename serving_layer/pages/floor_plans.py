@@ -299,9 +299,9 @@ async def _page(  # noqa: PLR0913 - what the page is about, then what was sent
     problem: GalateaError | None = None,
 ) -> Response:
     fresh = await visit.fresh()
-    period, is_partial = ShownDays(BusinessDay.of(store, fresh.at, day), range_), bool(fresh.basis.missing)
+    period, is_partial = ShownDays(BusinessDay.of(store, fresh.at, day), range_), bool(fresh.snapshot.missing)
     plan = await (await floor_plans_of(visit.request)).find(store)
-    numbers = await _numbers(visit, store, period, is_partial=is_partial, is_loading=fresh.basis.is_loading)
+    numbers = await _numbers(visit, store, period, is_partial=is_partial, is_loading=fresh.snapshot.is_loading)
     drawn = draft.zones if draft and draft.zones is not None else plan.zones if plan else ()
     scale = numbers.scale(shade, [each.zone for each in drawn])
     rows = [numbers.row(each.zone, place, shade, scale) for place, each in enumerate(drawn, 1)]

@@ -36,7 +36,7 @@ async def get_layers(visit: ReaderVisit) -> Response:
         "cut_at": _cut_position(fresh),
         "is_partial": False,
         "archived": _records(fresh.archived),
-        "read": _records(fresh.basis.positions),
+        "read": _records(fresh.snapshot.positions),
         "pending": sum(each.records for each in fresh.lag if each.reader == "speed"),
     }
     return visit.page("layers.html", fresh, values)
@@ -50,9 +50,9 @@ def _ages(fresh: FreshnessReport) -> Ages:
     def age(at: datetime | None) -> timedelta | None:
         return None if at is None else fresh.at - at
 
-    pointer = fresh.basis.pointer
+    pointer = fresh.snapshot.pointer
     cut = pointer.cut if pointer.publication else None
-    return Ages(age(fresh.archive_as_of), age(cut), age(fresh.basis.speed_as_of))
+    return Ages(age(fresh.archive_as_of), age(cut), age(fresh.snapshot.speed_as_of))
 
 
 def _cut_position(fresh: FreshnessReport) -> float | None:
@@ -60,7 +60,7 @@ def _cut_position(fresh: FreshnessReport) -> float | None:
 
     The part of speed grows with the square root of its age, or minutes beside days would be invisible.
     """
-    pointer = fresh.basis.pointer
+    pointer = fresh.snapshot.pointer
     if not pointer.publication:
         return None
     hours = max((fresh.at - pointer.cut).total_seconds() / 3600, 0.0)

@@ -122,13 +122,13 @@ async def get_overview(visit: ReaderVisit, asked: Annotated[PeriodFilter, Query(
     values: dict[str, object] = {
         "stores": stores,
         "period": period,
-        "is_partial": bool(fresh.basis.missing),
+        "is_partial": bool(fresh.snapshot.missing),
         "today_ends_at": min((BusinessDay.of(store, fresh.at).today_ends_at for store in stores), default=None),
         "alerts": await newest_open_alerts(visit, ALERTS_SHOWN),
         "annotations": await annotations_of(visit, stores, period, is_of_chain=True),
     }
     if stores:
-        values |= await _chain(visit, stores, period, is_partial=bool(fresh.basis.missing))
+        values |= await _chain(visit, stores, period, is_partial=bool(fresh.snapshot.missing))
     return visit.page("overview.html", fresh, values)
 
 

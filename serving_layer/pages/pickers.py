@@ -55,7 +55,7 @@ async def stores_with_cells(
     """
     last = before or fresh.at.date() + timedelta(days=1)
     cells = service.merged_cells.batch
-    runs = await cells.days(fresh.basis.pointer.manifest, view.name)
+    runs = await cells.days(fresh.snapshot.pointer.manifest, view.name)
     found: set[str] = set()
     for day, run in runs.items():
         if last - LOOKS_BACK <= day < last:

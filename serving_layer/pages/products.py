@@ -108,7 +108,7 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
     every = await visit.queries.stores()
     named = [await visit.queries.store(store_named(asked.store, every))] if asked.store else []
     period = period_of_chain(asked, named or every, fresh)
-    is_partial = bool(fresh.basis.missing)
+    is_partial = bool(fresh.snapshot.missing)
     path = [part for part in asked.category.split("/") if part]
     base = PageQuery(
         SALES,

@@ -50,11 +50,11 @@ async def get_receipts(
     """The receipts from an instant until an hour later."""
     store = await visit.queries.store(id_)
     if start.tzinfo is None or not FIRST <= start <= LAST:
-        raise BadQuestionError("`from` is no instant with an offset.", do="Open an hour from the chart of a store.")
+        raise BadQuestionError("`from` is not a time with an offset.", do="Open an hour from the chart of a store.")
     fresh = await visit.fresh()
     end = start + HOUR
     found = await _between(visit.queries, store, start.astimezone(UTC), end.astimezone(UTC))
-    is_partial = bool(fresh.basis.missing)
+    is_partial = bool(fresh.snapshot.missing)
     queries = [
         PageQuery(metric, (store.id,), start.isoformat(), end.isoformat(), "total", partial=is_partial)
         for metric in METRICS

@@ -24,8 +24,8 @@ from serving_layer.errors import (
     ApiKeyMissingError,
     BadQuestionError,
     InvalidApiKeyError,
-    NotOfferedError,
     ScopeMissingError,
+    not_offered,
 )
 from serving_layer.health.freshness import FreshnessReport, FreshnessService
 from serving_layer.http.invalid_arguments import invalid_argument
@@ -72,7 +72,7 @@ class Visit:
         """Annotations, saved views and share links. NotOfferedError if this process has none."""
         saved: SavedService | None = self.request.app.state.saved
         if saved is None:
-            raise NotOfferedError("This process has no annotations or saved views.", do="Ask one that does.")
+            raise not_offered("annotations, saved views or share links")
         return saved
 
     @property
@@ -98,7 +98,7 @@ class Visit:
     ) -> HTMLResponse:
         """The page for this visitor. `values`: what the template refers to."""
         if self.queries.snapshot is not None:
-            fresh = replace(fresh, basis=self.queries.snapshot)
+            fresh = replace(fresh, snapshot=self.queries.snapshot)
         return render(self.request, template, self.visitor, {"fresh": fresh, **values}, status=status)
 
 
@@ -177,7 +177,9 @@ async def read_form(request: Request, token: str, max_bytes: int | None = None) 
     if content_type(request) != FORM_TYPE:
         raise BadQuestionError("This is not a browser form.", do=OPEN_AGAIN)
     bodies = bodies_of(request)
-    async with bodies.read(request, max_bytes or bodies.limits.request_bytes, "Ask in several requests.") as body:
+    async with bodies.read(
+        request, max_bytes or bodies.limits.request_bytes, "Split it into several requests."
+    ) as body:
         try:
             form = Form(parse_qs(body.decode(), keep_blank_values=False, max_num_fields=MAX_FIELDS))
         except ValueError as error:

@@ -211,7 +211,7 @@ async def get_sensors(visit: ReaderVisit, query: Annotated[SensorsPageFilter, Qu
     fresh = await visit.fresh()
     if query.store:
         await visit.queries.store(query.store)
-    is_partial = bool(fresh.basis.missing)
+    is_partial = bool(fresh.snapshot.missing)
     found = await visit.queries.sensors(query.request(partial=is_partial))
     stores = {store.store: store for store in found.stores}
     rows = [SensorRow(each, stores[each.store], fresh.at) for each in found.sensors]

@@ -19,8 +19,8 @@ from starlette.requests import HTTPConnection
 from starlette.types import Message, Scope
 
 from master_dataset.errors import GalateaError
-from serving_layer.api.basis import AT_LEAST_HEADER
 from serving_layer.api.caller import client_of, saved_of
+from serving_layer.api.staleness import AT_LEAST_HEADER
 from serving_layer.errors import ShareEndedError, UnknownShareError
 from serving_layer.http.load_shedding import FRAMED_KEY, slot_of
 from serving_layer.http.problems import HEADERS_OF, REFUSALS

@@ -81,7 +81,7 @@ async def get_store(visit: ReaderVisit, id_: str, asked: Annotated[PeriodFilter,
     """Numbers, charts, and what may explain them."""
     store = await visit.queries.store(id_)
     fresh = await visit.fresh()
-    today, is_partial = BusinessDay.of(store, fresh.at), bool(fresh.basis.missing)
+    today, is_partial = BusinessDay.of(store, fresh.at), bool(fresh.snapshot.missing)
     period = PagePeriod.of(asked, BusinessDays.of(store, zone_named(store.timezone)), today.today)
     panels = await _panels(visit.queries, store, period, fresh.at, is_partial=is_partial)
     values = {

@@ -102,7 +102,7 @@ async def get_stores(visit: ReaderVisit, asked: Annotated[StoresFilter, Query()]
     every = await visit.queries.stores()
     period = period_of_chain(asked, every, fresh)
     found = [store for store in every if asked.includes(store)]
-    is_partial = bool(fresh.basis.missing)
+    is_partial = bool(fresh.snapshot.missing)
     stores, is_sorted = await _sorted(visit.queries, asked, period, found, every, is_partial=is_partial)
     pages = max(-(-len(found) // PAGE_SIZE), 1)
     page = min(asked.page, pages)  # there may be fewer stores than when the link was made

@@ -77,7 +77,7 @@ async def get_views(
     shown = stores[(number - 1) * STORES : number * STORES]
     today = _today(shown, fresh.at)
     ends = last or today
-    corrections, publication = visit.operations.corrections, fresh.basis.pointer.publication
+    corrections, publication = visit.operations.corrections, fresh.snapshot.pointer.publication
     corrected = await CorrectedDays.read(corrections, catalogue.views[view], publication)
     values = {
         "view": corrected.view,
@@ -156,7 +156,7 @@ async def _grid(
         (last + DAY).isoformat(),
         "day",
         by=("currency",) if metric.is_of_money else (),
-        partial=bool(fresh.basis.missing),
+        partial=bool(fresh.snapshot.missing),
     )
     result = await queries.answer(query)
     if isinstance(result, QueryFailure):

@@ -168,7 +168,7 @@ def context_names(text: str, views: Container[str]) -> tuple[str, ...]:
         if name not in KINDS:
             raise UnknownNameError("context", name, NAMES)
         if not all(view in views for view in KINDS[name].views):
-            message = f"`context={name}` is not answered: there is no view that it could be read from."
+            message = f"`context={name}` is not available: no view has it."
             raise NotAvailableError(message, do=f"Leave `{name}` out of `context`.")
     return names
 

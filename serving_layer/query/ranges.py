@@ -68,7 +68,7 @@ class AskedRange(NamedTuple):
             do = "Name the range with `range=last_7_days`, or with `from=` and `to=`."
             raise ArgumentMissingError("`from` is missing.", do=do)
         if self.name is not None and (self.start is not None or self.end is not None):
-            message = f"`range={self.name}` says from when to when, and so does `from` or `to`."
+            message = f"`range={self.name}` cannot be combined with `from` or `to`."
             raise BadQuestionError(message, do="Leave `range` out, or `from` and `to`.")
 
     @property

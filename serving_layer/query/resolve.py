@@ -268,8 +268,8 @@ def metric_names(text: str) -> tuple[str, ...]:
     """
     names = tuple(name.strip() for name in text.split(","))
     if len(names) > MOST_METRICS:
-        message = f"{len(names)} metrics in one answer are more than {MOST_METRICS}."
-        raise TooManyMetricsError(message, do="Ask in several questions.")
+        message = f"A request can name at most {MOST_METRICS} metrics; this one names {len(names)}."
+        raise TooManyMetricsError(message, do="Split it into several requests.")
     if len(names) > 1 and not all(names):
         message = f"`metric={text}` has a comma without a name beside it."
         raise BadQuestionError(message, do="Separate names by one comma each.")
@@ -408,10 +408,12 @@ def query_span(  # noqa: PLR0913 - a range in three parts, and what it is read w
     fine, coarse = ranges.fine_days, ranges.coarse_days
     if grain in ("15m", "hour") and length > fine:
         fits = "`grain=day`" if length <= coarse else f"at most {fine} days"
-        raise RangeTooLongError(f"{length:.0f} days at `{grain}` are more than {fine}.", do=f"Ask with {fits}.")
+        raise RangeTooLongError(
+            f"A range at `grain={grain}` can have at most {fine} days; this one has {length:.0f}.", do=f"Use {fits}."
+        )
     if length > coarse:
         do = f"Ask for {coarse} days at a time, with `grain=year`."
-        raise RangeTooLongError(f"{length:.0f} days are more than {coarse}.", do=do)
+        raise RangeTooLongError(f"A range can have at most {coarse} days; this one has {length:.0f}.", do=do)
     return Span(first, last)
 
 
@@ -511,7 +513,8 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
         if is_product_dimension(name):
             attribute(name)
     if not set(metric.needs_by) <= set(by):
-        message = f"`{metric.id}` is of one {' and one '.join(f'`{name}`' for name in metric.needs_by)}: it has no sum."
+        needed = " and ".join(f"`{name}`" for name in metric.needs_by)
+        message = f"`{metric.id}` is defined per {needed}, so it cannot be added up."
         raise BadQuestionError(message, do=f"Split it with `by={','.join(metric.needs_by)}`.")
     if not any(all(dimension_of(view, name) for name in by) for view in views):
         message = f"No view of `{metric.id}` has all of {', '.join(by)}."
@@ -520,7 +523,7 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
 
 def _refuse_unmergeable(request: MetricRequest, metric: Metric) -> None:
     if any(term.is_sequential for term in metric.terms.values()):
-        message = f"`{metric.id}` has no total over stores: it goes through the windows of one store in order."
+        message = f"`{metric.id}` has no total over stores: it is computed from the windows of one store in order."
         raise BadQuestionError(message, do="Ask with `by=store`, without `sort`, `top` and `share`.")
     if request.context is not None:
         message = "`context` has rows per store, and the series of this answer are added up or sorted."

@@ -92,8 +92,8 @@ class SensorsRequest:
         span = days.whole(query_span(self.start, self.end, days, "day", name=self.range, now=self.now))
         line = timeline("day", days, *span)
         if len(line.spans) > MOST_DAYS:
-            message = f"{len(line.spans)} days of sensors are more than {MOST_DAYS}."
-            raise RangeTooLongError(message, do="Ask in several questions.")
+            message = f"A request about sensors can have at most {MOST_DAYS} days; this one has {len(line.spans)}."
+            raise RangeTooLongError(message, do="Split it into several requests.")
         over = round_down(seconds(snapshot.as_of_at))
         only = open_windows(store, *span) if self.hours == "open" else None
         return Period(line, over, over, only, snapshot.is_loading)

@@ -137,11 +137,11 @@ def read_token(token: str) -> str:
 
 
 def _bad_token() -> BadQuestionError:
-    message = "`after` is no token of this interface."
+    message = "`after` is not a valid token."
     return BadQuestionError(message, do="Use `next` of the page before, or leave it out.")
 
 
 def _refuse_many(stores: Sequence[str], most: int = MOST_STORES) -> None:
     if len(stores) > most:
-        message = f"{len(stores)} stores in one answer are more than {most}."
-        raise TooManyStoresError(message, do="Name the stores with `store=`, in several questions.")
+        message = f"A request can have at most {most} stores; this one has {len(stores)}."
+        raise TooManyStoresError(message, do="Name the stores with `store=`, and split them into several requests.")

@@ -246,7 +246,7 @@ class ShareLinks:
         state = link.state(self.now())
         if state != "open":
             message = f"This share link {'has expired' if state == 'expired' else 'was revoked'}."
-            raise ShareEndedError(message, do="Ask whoever sent it for another one.")
+            raise ShareEndedError(message, do="Ask the sender for a new link.")
 
     async def find(self, token: str, client: str) -> ShareLink:
         """The link of a token, also if it has ended.
@@ -263,7 +263,7 @@ class ShareLinks:
         digest = _digest(token)
         link = await self._found(digest, client) if _TOKEN.fullmatch(token) else None
         if link is None:
-            raise UnknownShareError("There is no such share link.", do="Ask whoever sent it for another one.")
+            raise UnknownShareError("There is no such share link.", do="Ask the sender for a new link.")
         return link
 
     async def _found(self, digest: bytes, client: str) -> ShareLink | None:

@@ -102,7 +102,7 @@ class LoginService:
         try:
             caller = await self._authenticator.identify(f"Bearer {password}", READ)
         except (InvalidApiKeyError, ApiKeyMissingError) as error:
-            message = f'The password for the user "{user[:_SHOWN]}" is no valid API key.'
+            message = f'The password for the user "{user[:_SHOWN]}" is not a valid API key.'
             hint = (
                 f"The password is an API key of this tenant: galatea keys create --tenant {user[:_SHOWN]} --scope read"
             )

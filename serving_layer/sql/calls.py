@@ -84,7 +84,7 @@ def change_of_call(node: exp.Expr, kinds: Kinds) -> Change | None:  # noqa: C901
     if _is_json_agg(node) or (isinstance(node, exp.Filter) and _is_json_agg(node.this)):
         return _json_agg(node)
     if isinstance(node, exp.Anonymous) and node.name.lower() in _REFUSED:
-        raise SqlStateError("0A000", f"The function {node.name.lower()} is not answered.", _REFUSED[node.name.lower()])
+        raise SqlStateError("0A000", f"The function {node.name.lower()} is not supported.", _REFUSED[node.name.lower()])
     return None
 
 
@@ -147,7 +147,7 @@ def _truncated(node: exp.TimestampTrunc | exp.DateTrunc) -> Change | None:
         return None
     if name not in _UNITS:
         hint = "Units are second, minute, hour, day, week, month, quarter, year and decade."
-        raise SqlStateError("0A000", f'date_trunc to the unit "{name[:20].lower()}" is not answered.', hint)
+        raise SqlStateError("0A000", f'date_trunc to the unit "{name[:20].lower()}" is not supported.', hint)
     if name == _UNITS[name]:
         return None
 
@@ -196,7 +196,7 @@ def _json_agg(node: exp.Expr) -> Change | None:
     if isinstance(within, exp.Filter) and within.this is node:
         return None  # changed with it
     if isinstance(within, exp.Window) and within.this is node:
-        raise SqlStateError("0A000", "json_agg with OVER is not answered.", "Use array_agg.")
+        raise SqlStateError("0A000", "json_agg with OVER is not supported.", "Use array_agg.")
 
     def changed() -> exp.Expr:
         of = node.this if isinstance(node, exp.Filter) else node

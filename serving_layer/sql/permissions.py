@@ -49,7 +49,7 @@ def check(serialized: str, tables: Collection[str], macros: Collection[str]) -> 
         elif kind == "TABLE_FUNCTION":
             _check_function(node["function"], macros)
         elif "sample" in node and kind not in _REFERENCES:
-            raise SqlStateError("0A000", f"{kind} is not answered.", TABLES_ONLY)
+            raise SqlStateError("0A000", f"{kind} is not supported.", TABLES_ONLY)
         elif of in ("FUNCTION", "WINDOW"):
             _check_function(node, macros)
         elif of == "STAR" and node.get("columns"):

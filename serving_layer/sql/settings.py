@@ -227,10 +227,12 @@ def _checked(name: str, value: str) -> str:
     if name == TIMEZONE:
         return _zone(value)
     if name == TIMEOUT and not _DURATION.fullmatch(value):
-        raise SqlStateError("22023", f'"{value[:60]}" is no duration.', "Write milliseconds, or such as `30s`.")
+        raise SqlStateError(
+            "22023", f'"{value[:60]}" is not a valid duration.', "Write milliseconds, or such as `30s`."
+        )
     if name in _ONLY and not _ONLY[name].fullmatch(value):
         hint = f'Leave it as it is: "{DEFAULTS[name]}".'
-        raise SqlStateError("22023", f'"{value[:60]}" is no value of "{name}" here.', hint)
+        raise SqlStateError("22023", f'"{value[:60]}" is not a valid value of "{name}".', hint)
     return DEFAULTS[name] if name in ("client_encoding", "datestyle") else value
 
 

@@ -272,7 +272,7 @@ def _explain(sql: str) -> Query:
     while words[rest : rest + 1] and words[rest] in ("VERBOSE", "ANALYZE"):
         rest += 1
     if "ANALYZE" in words[:rest]:
-        raise SqlStateError("0A000", "EXPLAIN ANALYZE is not answered.", "Use EXPLAIN, or run the statement.")
+        raise SqlStateError("0A000", "EXPLAIN ANALYZE is not supported.", "Use EXPLAIN, or run the statement.")
     if not (words[rest : rest + 1] and words[rest] in _QUERIES):
         _refused(words[rest:] or ["EXPLAIN"])
     return Query(_parsed(tokens[rest:], sql), explains=True)
@@ -417,7 +417,7 @@ def _parsed(tokens: list[Token], sql: str) -> exp.Query:
     if isinstance(query, exp.Values):
         query = _select_of(query)
     if not isinstance(query, exp.Query):
-        raise SqlStateError("42601", "The statement is no query.", QUERIES_ONLY)
+        raise SqlStateError("42601", "The statement is not a query.", QUERIES_ONLY)
     _refuse_effects(query)
     return query
 
@@ -483,7 +483,7 @@ def _refuse_effects(query: exp.Query) -> None:
         if isinstance(node, exp.Select) and len(node.expressions) > MOST_COLUMNS:
             raise SqlStateError("54011", f"A query has more than {MOST_COLUMNS:,} columns.", "Choose fewer.")
         if isinstance(node, exp.TableSample):
-            raise SqlStateError("0A000", "TABLESAMPLE is not answered.", "Filter rows instead.")
+            raise SqlStateError("0A000", "TABLESAMPLE is not supported.", "Filter rows instead.")
         if isinstance(node, exp.SimilarTo):
             do = "Use LIKE, or a regular expression with `~`."
-            raise SqlStateError("0A000", "SIMILAR TO is not answered.", do)
+            raise SqlStateError("0A000", "SIMILAR TO is not supported.", do)

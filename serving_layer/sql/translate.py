@@ -188,12 +188,14 @@ def array_of(text: str) -> exp.Expr:
     """The array of a text such as `{1,"a b",NULL}`. SqlStateError 22P02 for any other text, and arrays of arrays."""
     inner, found, place = text.strip()[1:-1], list[exp.Expr](), 0
     if not (text.strip().startswith("{") and text.strip().endswith("}")):
-        raise SqlStateError("22P02", f'"{text[:60]}" is no array.', "Write such as `{a,b}`, or ARRAY['a', 'b'].")
+        raise SqlStateError(
+            "22P02", f'"{text[:60]}" is not a valid array.', "Write such as `{a,b}`, or ARRAY['a', 'b']."
+        )
     while place < len(inner) or (inner and inner.endswith(",") and place == len(inner)):
         require_few(found)
         match = _ELEMENT.match(inner, place)
         if match is None:
-            raise SqlStateError("22P02", f'"{text[:60]}" is no array of one dimension.', "Write such as `{a,b}`.")
+            raise SqlStateError("22P02", f'"{text[:60]}" is not an array of one dimension.', "Write such as `{a,b}`.")
         quoted, plain = match[1], (match[2] or "").strip()
         if quoted is not None:
             found.append(exp.Literal.string(re.sub(r"\\(.)", r"\1", quoted)))
@@ -303,7 +305,7 @@ def duckdb_sql(expression: exp.Expr) -> str:
 def _unsupported(reason: str) -> str:
     """A reason of sqlglot as a sentence."""
     named = re.fullmatch(r"Unsupported (\w+) function", reason)
-    return f"The function {named[1].lower()} is not answered." if named else f"{reason.rstrip('.')}."
+    return f"The function {named[1].lower()} is not supported." if named else f"{reason.rstrip('.')}."
 
 
 def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C901, PLR0911 - one line a kind
@@ -377,7 +379,7 @@ def _formatted(node: exp.Expr) -> exp.Expr:
 def _operator(node: exp.Operator) -> exp.Expr:
     name = str(node.args["operator"]).rpartition(".")[2]
     if name not in _OPERATORS:
-        raise SqlStateError("0A000", f"OPERATOR({name[:20]}) is not answered.", "Write the operator itself.")
+        raise SqlStateError("0A000", f"OPERATOR({name[:20]}) is not supported.", "Write the operator itself.")
     return _OPERATORS[name](node.this, node.expression)
 
 

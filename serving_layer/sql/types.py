@@ -108,7 +108,7 @@ def decode(type_: SqlType, format_: int, data: bytes) -> SqlValue:
         try:
             return _from_utf8(data) if read is None else read(data)
         except (struct.error, ValueError, OverflowError, IndexError) as error:
-            message = f"A binary parameter of {len(data)} bytes is no {type_.value}."
+            message = f"A binary parameter of {len(data)} bytes is not a valid {type_.value}."
             raise SqlStateError("22P03", message, "Send it as text.") from error
     text = _from_utf8(data)
     try:

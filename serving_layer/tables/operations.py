@@ -215,7 +215,7 @@ class WatchTables:
         rows = await self._session.rows(self._noticed, name, after, MOST_ALARM_EVENTS)
         return [AlarmEvent(instant_of(at), place, detail) for at, place, detail in rows]
 
-    async def hooks(self) -> Sequence[EndpointHealth]:
+    async def endpoints(self) -> Sequence[EndpointHealth]:
         """Of all tenants."""
         states = {id_: times for id_, *times in await self._session.rows(self._hook_states)}
         return [

@@ -91,7 +91,7 @@ def test_alarms_look_at_every_endpoint_that_is_not_removed(shared_cassandra: Ses
     table.suspend("e6", NOW)
     table.remove("e7", NOW)
 
-    found = asyncio.run(WatchTables(AsyncSession(shared_cassandra)).hooks())
+    found = asyncio.run(WatchTables(AsyncSession(shared_cassandra)).endpoints())
 
     ours = {each for each in found if each.created_at in at.values()}
     assert ours == {EndpointHealth(at["e5"], None, NOW, NOW), EndpointHealth(at["e6"], NOW, None, None)}

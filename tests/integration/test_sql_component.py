@@ -89,7 +89,7 @@ def test_a_key_opens_its_tenant_until_it_is_revoked(stack: Stack, component: dic
 
 
 def test_metrics_count_logins_and_statements(stack: Stack, component: dict[str, Any]) -> None:
-    with pytest.raises(psycopg.OperationalError, match="no valid API key"):
+    with pytest.raises(psycopg.OperationalError, match="not a valid API key"):
         connect(component, TENANT, "a guess")
     stack.galatea("sql", "select 1", "--tenant", TENANT)
 

@@ -28,7 +28,7 @@ class WorldWatch:
     async def noticed(self, name: str, after: datetime) -> Sequence[AlarmEvent]:
         return [each for each in self.passing.get(name, ()) if each.at > after]
 
-    async def hooks(self) -> Sequence[EndpointHealth]:
+    async def endpoints(self) -> Sequence[EndpointHealth]:
         return self.hooked
 
     async def alerts(self) -> HistoryCoverage:

@@ -34,8 +34,8 @@ TTL = timedelta(days=7)
 def known(**other: Any) -> HealthState:
     """A healthy deployment, but for what is said."""
     lag = [measured(reader) for reader in READERS]
-    basis = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
-    return replace(HealthState(NOW, basis, PUBLISHED, {}, [], lag, TTL, [ledger("1")], alerts_looked_at=1), **other)
+    snapshot = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
+    return replace(HealthState(NOW, snapshot, PUBLISHED, {}, [], lag, TTL, [ledger("1")], alerts_looked_at=1), **other)
 
 
 def ledger(subject: str, **cells: int) -> Ledger:
@@ -76,7 +76,7 @@ def test_nobody_is_late_when_everything_has_just_started() -> None:
     stopped = {
         "lag": [measured(reader, oldest=long_ago, moved=long_ago, at=long_ago) for reader in READERS],
         "alerts_as_of": long_ago,
-        "hooks": [EndpointHealth(long_ago, None, None, long_ago)],
+        "endpoints": [EndpointHealth(long_ago, None, None, long_ago)],
     }
 
     assert open_alarm(known(**stopped, started_at=NOW - 30 * SECOND)) == {}
@@ -88,12 +88,12 @@ def test_nobody_is_late_when_everything_has_just_started() -> None:
 
 
 def test_alerts_are_not_behind_while_the_first_history_is_loaded() -> None:
-    basis = ReadSnapshot(Pointer(0, CUT, "", 1, {}), (Position("t", 0, 5, CUT),), ())
+    snapshot = ReadSnapshot(Pointer(0, CUT, "", 1, {}), (Position("t", 0, 5, CUT),), ())
 
     behind = NOW - timedelta(minutes=31)
 
-    assert "alerts_behind" not in open_alarm(known(basis=basis, alerts_as_of=NOW - timedelta(minutes=29)))
-    assert open_alarm(known(basis=basis, alerts_as_of=behind))["alerts_behind"] == behind + timedelta(minutes=30)
+    assert "alerts_behind" not in open_alarm(known(snapshot=snapshot, alerts_as_of=NOW - timedelta(minutes=29)))
+    assert open_alarm(known(snapshot=snapshot, alerts_as_of=behind))["alerts_behind"] == behind + timedelta(minutes=30)
 
 
 def test_unexplained_alerts_stay_an_alarm_for_a_day_and_name_their_publication() -> None:
@@ -157,7 +157,7 @@ def test_speed_rows_expire_at_half_of_their_life_and_are_expired_a_day_before_it
 def test_before_the_first_publication_rows_expire_by_the_beginning() -> None:
     beginning, begun = ReadSnapshot(Pointer(0, UNIX_EPOCH, "", 1, {}), (), ()), NOW - TTL
 
-    found = [open_alarm(known(basis=beginning, published_at=at, lag=[])) for at in (None, NOW, begun)]
+    found = [open_alarm(known(snapshot=beginning, published_at=at, lag=[])) for at in (None, NOW, begun)]
 
     assert found == [{}, {}, {"speed_expired": begun + TTL - timedelta(days=1)}]
 
@@ -166,8 +166,8 @@ def test_a_generation_that_is_read_but_no_longer_written_is_reported_while_anoth
     behind = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, CUT),), ())
     just_now = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, NOW - SECOND),), ())
 
-    assert open_alarm(known(basis=behind)) == {"speed_not_taken_over": CUT}
-    assert open_alarm(known(basis=just_now)) == {}
+    assert open_alarm(known(snapshot=behind)) == {"speed_not_taken_over": CUT}
+    assert open_alarm(known(snapshot=just_now)) == {}
 
 
 def test_a_failed_rebuild_for_late_events_is_reported_as_long_as_they_wait() -> None:
@@ -213,7 +213,7 @@ def test_corrections_that_nothing_explains_stand_as_long_as_their_ledger_is_the_
 def test_corrections_of_the_publication_before_stand_while_the_newest_ledger_is_awaited() -> None:
     second = ReadSnapshot(Pointer(2, CUT, "run", 1, {}), (), ())
 
-    assert open_alarm(known(basis=second, ledgers=[ledger("1", unexplained=3)])) == {"unexplained": PUBLISHED}
+    assert open_alarm(known(snapshot=second, ledgers=[ledger("1", unexplained=3)])) == {"unexplained": PUBLISHED}
 
 
 def test_corrections_that_nothing_explains_stand_for_a_day_whatever_is_published_after_them() -> None:
@@ -239,7 +239,7 @@ def test_a_ledger_is_awaited_for_an_hour() -> None:
 def test_before_the_first_publication_no_ledger_is_awaited() -> None:
     beginning = ReadSnapshot(Pointer(0, UNIX_EPOCH, "", 1, {}), (), ())
 
-    assert open_alarm(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
+    assert open_alarm(known(snapshot=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
 
 
 def hook(**other: Any) -> EndpointHealth:
@@ -249,36 +249,38 @@ def hook(**other: Any) -> EndpointHealth:
 
 def test_an_endpoint_that_fails_for_more_than_an_hour_is_an_alarm_and_one_that_was_just_restarted_is_none() -> None:
     hour = NOW - timedelta(hours=1)
-    later = known(hooks=[hook(), hook(failing_since=hour - SECOND), hook(failing_since=hour)])
+    later = known(endpoints=[hook(), hook(failing_since=hour - SECOND), hook(failing_since=hour)])
 
     assert open_alarm(later) == {"webhook_retrying": hour - SECOND}
-    assert open_alarm(known(hooks=[hook(failing_since=hour)])) == {}
+    assert open_alarm(known(endpoints=[hook(failing_since=hour)])) == {}
 
 
 def test_an_endpoint_that_has_taken_nothing_and_refused_for_more_than_an_hour_is_an_alarm() -> None:
     hour = NOW - timedelta(hours=1)
 
-    assert open_alarm(known(hooks=[hook(), hook(refusing_since=hour - SECOND)])) == {"webhook_refusing": hour - SECOND}
-    assert open_alarm(known(hooks=[hook(refusing_since=hour)])) == {}
+    assert open_alarm(known(endpoints=[hook(), hook(refusing_since=hour - SECOND)])) == {
+        "webhook_refusing": hour - SECOND
+    }
+    assert open_alarm(known(endpoints=[hook(refusing_since=hour)])) == {}
 
 
 def test_an_endpoint_that_is_suspended_is_an_alarm_until_it_is_resumed_and_no_other_one() -> None:
     suspended = hook(suspended_at=CUT, failing_since=CUT - timedelta(days=1), seen_at=CUT)
 
-    assert open_alarm(known(hooks=[suspended, hook()])) == {"webhook_suspended": CUT}
+    assert open_alarm(known(endpoints=[suspended, hook()])) == {"webhook_suspended": CUT}
 
 
 def test_a_dispatcher_that_no_longer_says_how_endpoints_are_doing_stands_still() -> None:
     heard = NOW - 91 * SECOND
 
-    assert open_alarm(known(hooks=[hook(), hook(seen_at=heard)])) == {"dispatcher_stands_still": heard}
-    assert open_alarm(known(hooks=[hook(seen_at=heard + SECOND)])) == {}
-    assert open_alarm(known(hooks=[hook(created_at=heard, seen_at=None)])) == {"dispatcher_stands_still": heard}
-    assert open_alarm(known(hooks=[])) == {}
+    assert open_alarm(known(endpoints=[hook(), hook(seen_at=heard)])) == {"dispatcher_stands_still": heard}
+    assert open_alarm(known(endpoints=[hook(seen_at=heard + SECOND)])) == {}
+    assert open_alarm(known(endpoints=[hook(created_at=heard, seen_at=None)])) == {"dispatcher_stands_still": heard}
+    assert open_alarm(known(endpoints=[])) == {}
 
 
 def test_alarms_about_endpoints_name_no_tenant_because_every_tenant_reads_them() -> None:
-    raised = alarms(known(hooks=[hook(suspended_at=CUT), hook(failing_since=CUT - timedelta(days=1))]))
+    raised = alarms(known(endpoints=[hook(suspended_at=CUT), hook(failing_since=CUT - timedelta(days=1))]))
 
     assert [each.meaning.rsplit(": ", 1)[1] for each in raised] == [
         "1. Later alerts wait until these calls succeed.",

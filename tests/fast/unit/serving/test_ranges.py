@@ -105,7 +105,7 @@ def test_a_range_is_said_once() -> None:
     with pytest.raises(ArgumentMissingError, match="`from` is missing"):
         AskedRange(None, "2026-11-02").refuse_incomplete()
     for start, end in (("today", None), (None, "today")):
-        with pytest.raises(BadQuestionError, match="`range=today` says from when to when"):
+        with pytest.raises(BadQuestionError, match="`range=today` cannot be combined"):
             AskedRange(start, end, "today").refuse_incomplete()
 
 

@@ -90,7 +90,7 @@ SAID = {
     "select * from sales_day where day > 5": "type date and integer cannot be compared",
     "select 'x'::nosuchtype": 'type "nosuchtype" does not exist',
     "select cast(1 as money)": 'type "money" does not exist',
-    "select to_number('a', '999')": "function to_number is not answered",
+    "select to_number('a', '999')": "function to_number is not supported",
     "select * from unnest(1)": "unnest needs an array",
     # values
     "select 'abc'::int": 'Invalid input syntax for type integer: "abc".',

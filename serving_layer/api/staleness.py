@@ -1,4 +1,4 @@
-"""What the answer to a request is computed from: as new as the request demands, by its arguments and headers."""
+"""The version of the data that an answer is computed from: as new as `at_least` and `max_staleness` demand."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from serving_layer.api.conditional_requests import AnswerProvenance, requires_fr
 from serving_layer.errors import BadQuestionError
 from serving_layer.keys.key import Caller
 from serving_layer.service import QueryService
-from serving_layer.service import Request as Question
+from serving_layer.service import Request as AnswerRequest
 from serving_layer.store.at_least import Demand
 from serving_layer.store.snapshot import ReadVersion
 from views.control.token import MOST_CHARACTERS, EventToken, InvalidTokenError, joined
@@ -47,8 +47,8 @@ class Demanding(Protocol):
     max_staleness: str | None
 
 
-class AnswerBasis(NamedTuple):
-    """What an answer is computed from.
+class AnswerVersion(NamedTuple):
+    """The version of the data that an answer is computed from.
 
     Attributes:
         version: of the data.
@@ -61,15 +61,15 @@ class AnswerBasis(NamedTuple):
     headers: Mapping[str, str]
 
 
-async def read_basis(
-    request: Request, answers: QueryService, question: Question, caller: Caller, query: Demanding
-) -> AnswerBasis:
+async def read_answer_version(
+    request: Request, answers: QueryService, asked: AnswerRequest, caller: Caller, query: Demanding
+) -> AnswerVersion:
     """Read it, and wait until it is as new as demanded.
 
     Args:
         request: its headers may demand something, too.
         answers: reads it.
-        question: the request as the query service knows it.
+        asked: the request as the query service knows it.
         caller: whose stores are in the answer.
         query: the parameters.
 
@@ -79,10 +79,10 @@ async def read_basis(
     """
     demand = demand_of(request, query)
     fresh = requires_fresh(request.headers.get("cache-control"))
-    version = await answers.read_version(question, caller, fresh=fresh, demand=demand)
+    version = await answers.read_version(asked, caller, fresh=fresh, demand=demand)
     if demand is None:
-        return AnswerBasis(version, AnswerProvenance(question, version), {})
-    return AnswerBasis(version, None, {TOKEN_HEADER: await answers.token(version)})
+        return AnswerVersion(version, AnswerProvenance(asked, version), {})
+    return AnswerVersion(version, None, {TOKEN_HEADER: await answers.token(version)})
 
 
 def demand_of(request: Request, query: Demanding) -> Demand | None:
@@ -114,6 +114,6 @@ def _read(name: str, text: str) -> EventToken:
 def _seconds(text: str) -> float:
     found = _SPAN.fullmatch(text)
     if found is None:
-        message = f"`max_staleness={text}` is no length of time."
+        message = f"`max_staleness={text}` is not a valid duration."
         raise BadQuestionError(message, do="Write a whole number and `ms`, `s`, `m` or `h`, such as `5s`.")
     return int(found[1]) * _SECONDS[found[2]]
