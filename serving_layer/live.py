@@ -16,8 +16,9 @@ import orjson
 from master_dataset.errors import CassandraUnavailableError, GalateaError
 from serving_layer.caching import etag
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
+from serving_layer.fair_semaphore import FairSemaphore
 from serving_layer.keys.key import Caller
-from serving_layer.limits import LIMITS, Limits, Turns
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.query.resolve import MetricsRequest
 from serving_layer.service import QueryService
 
@@ -45,7 +46,7 @@ class Live:
         self._service, self._limits = service, limits
         self._channels: dict[Hashable, _Channel] = {}
         self.followers: Counter[str] = Counter()
-        self._turns = Turns(ANSWERS_AT_ONCE, min(limits.requests_per_key, ANSWERS_AT_ONCE // 2))
+        self._semaphore = FairSemaphore(ANSWERS_AT_ONCE, min(limits.requests_per_key, ANSWERS_AT_ONCE // 2))
 
     @asynccontextmanager
     async def follow(self, request: MetricsRequest, caller: Caller) -> AsyncIterator["Follower"]:
@@ -61,7 +62,7 @@ class Live:
         self.followers[caller.name] += 1
         channel = self._channels.get(key)
         if channel is None:
-            channel = self._channels[key] = _Channel(self._service, self._turns, request, caller)
+            channel = self._channels[key] = _Channel(self._service, self._semaphore, request, caller)
         channel.followers += 1
         try:
             await channel.started()
@@ -90,8 +91,10 @@ class Live:
 class _Channel:
     """One request, answered again and again while somebody follows it."""
 
-    def __init__(self, service: QueryService, turns: Turns, request: MetricsRequest, caller: Caller) -> None:
-        self._service, self._turns, self._request, self._caller = service, turns, request, caller
+    def __init__(
+        self, service: QueryService, semaphore: FairSemaphore, request: MetricsRequest, caller: Caller
+    ) -> None:
+        self._service, self._semaphore, self._request, self._caller = service, semaphore, request, caller
         self._took = 0.0
         self.followers, self.is_ended = 0, False
         self.newest: Event | None = None
@@ -144,10 +147,10 @@ class _Channel:
                 ("live", self._request), self._caller.visibility_scope, version.key, self._service.catalogue.fingerprint
             )
             if self.newest is None or self.newest.id != tag:
-                async with self._turns.of(self._caller.name):
+                async with self._semaphore.hold(self._caller.name):
                     began = time.monotonic()
                     try:
-                        body = await self._service.metrics(self._request, version, self._caller, has_turn=True)
+                        body = await self._service.metrics(self._request, version, self._caller, has_slot=True)
                     finally:
                         self._took = time.monotonic() - began
                 self._emit(Event(tag, ANSWER, body.decode()))

@@ -23,17 +23,17 @@ from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
 from serving_layer.caching import SharedCache
 from serving_layer.errors import BadQuestionError, TooManyStoresError, not_offered
+from serving_layer.fair_semaphore import BoundedFairSemaphore, FairSemaphore
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
-from serving_layer.limits import BoundedTurns, Turns
 from serving_layer.products.attribution import AnswerProducts
 from serving_layer.products.reader import ProductReader
 from serving_layer.query import sensor_health
 from serving_layer.query.answer import answer
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.cells import CellsRequest, answer_cells
-from serving_layer.query.ranges import AskedRange, latest_turn
+from serving_layer.query.ranges import AskedRange, latest_day_start
 from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
 from serving_layer.query.sensor_health import SensorsRequest
 from serving_layer.query.stores import (
@@ -64,7 +64,7 @@ from views.core.local_time import BusinessDays, round_down
 
 Request = MetricRequest | IndexRequest | CellsRequest | SensorsRequest
 
-TURNS_KEPT = 1024
+DAY_STARTS_KEPT = 1024
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of cached bodies."""
 LONG_AT_ONCE, LONG_OF_TENANT = 4, 2
@@ -134,9 +134,13 @@ class QueryService:
         self.merged_cells = MergedCells(readers, speed_ttl)
         self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
         self._now, self._sleep = clocks.now, clocks.sleep
-        self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
-        self._long = BoundedTurns(Turns(LONG_AT_ONCE, LONG_OF_TENANT), LONG_ASKED, "long answers of this tenant")
-        self._receipts = BoundedTurns(Turns(RECEIPTS_AT_ONCE, 1), LONG_ASKED, "pages of receipts of this tenant")
+        self._day_starts: LRUCache[Hashable, int] = LRUCache(DAY_STARTS_KEPT)
+        self._long = BoundedFairSemaphore(
+            FairSemaphore(LONG_AT_ONCE, LONG_OF_TENANT), LONG_ASKED, "long answers of this tenant"
+        )
+        self._receipts = BoundedFairSemaphore(
+            FairSemaphore(RECEIPTS_AT_ONCE, 1), LONG_ASKED, "pages of receipts of this tenant"
+        )
         self._reads_ahead, self._read_ahead_of = False, ""  # the manifest; that of publication 0 is empty
         self._ahead: asyncio.Task[None] | None = None
 
@@ -183,7 +187,7 @@ class QueryService:
             raise failure
         products = await self._masters(request, stores, caller, fresh=fresh)
         targets = await self._target_sets(request, stores, caller, fresh=fresh)
-        return ReadVersion(snapshot, version, self._latest_turn(request, version, stores), products, targets)
+        return ReadVersion(snapshot, version, self._latest_day_start(request, version, stores), products, targets)
 
     def _waits(self) -> AtLeast:
         if self._at_least is None:
@@ -295,21 +299,21 @@ class QueryService:
         """PublicationCollectedError or SpeedExpiredError if cells of a snapshot may be gone since it was read."""
         await self._snapshots.refuse_ended(snapshot)
 
-    def _latest_turn(self, request: Request, version: str, stores: Mapping[str, Store]) -> int | None:
+    def _latest_day_start(self, request: Request, version: str, stores: Mapping[str, Store]) -> int | None:
         """When a day of a store of this request began last; None if its range does not depend on what day it is."""
         if not AskedRange(request.start, request.end, request.range).is_relative:
             return None
         zone = None if isinstance(request, CellsRequest | SensorsRequest) else request.timezone
         now = round_down(int(self._now().timestamp()))
         key = (now, version, zone, request.stores)
-        if key not in self._turns:
+        if key not in self._day_starts:
             chosen = [stores.get(each) or unregistered(each) for each in request.stores or stores]
             days = {BusinessDays.of(store, zone_named(zone or store.timezone)) for store in chosen}
-            self._turns[key] = latest_turn(days, now)
-        return self._turns[key]
+            self._day_starts[key] = latest_day_start(days, now)
+        return self._day_starts[key]
 
     async def metrics(
-        self, request: MetricsRequest, version: ReadVersion, caller: Caller, *, has_turn: bool = False
+        self, request: MetricsRequest, version: ReadVersion, caller: Caller, *, has_slot: bool = False
     ) -> bytes:
         """The JSON of an answer about one or several metrics, one series per store and combination of dimensions.
 
@@ -317,7 +321,7 @@ class QueryService:
             request: what is asked for.
             version: from `read_version` of this request.
             caller: whose stores are in the answer.
-            has_turn: the caller holds a turn for it already, so a long answer does not wait for another.
+            has_slot: the caller holds a slot for it already, so a long answer does not wait for another.
 
         Raises:
             GalateaError: see `answer`; TooManyStoresError if a table would silently lack stores.
@@ -336,7 +340,7 @@ class QueryService:
                 AnswerProducts(self._products, version.products, request.first.attributes),
                 AnswerTargets(self._targets, version.targets) if self._targets else None,
                 following=_following(request, page),
-                long_turn=nullcontext if has_turn else partial(self._long.of, caller.tenant),
+                slot=nullcontext if has_slot else partial(self._long.hold, caller.tenant),
             )
 
         return await self._cached(request, version, caller, body)
@@ -370,9 +374,9 @@ class QueryService:
         async def body() -> bytes:
             stores = await self.stores.visible(request.stores, caller)
             at = replace(request, now=version.now)
-            long_turn = partial(self._long.of, caller.tenant)
+            slot = partial(self._long.hold, caller.tenant)
             response = await index_answer.answer(
-                at, stores, self.catalogue, version.snapshot, self.merged_cells, long_turn=long_turn
+                at, stores, self.catalogue, version.snapshot, self.merged_cells, slot=slot
             )
             return encode(response)
 
@@ -384,8 +388,8 @@ class QueryService:
         async def body() -> bytes:
             page = await self.stores.page(request.stores, request.page, caller)
             at = replace(request, now=version.now)
-            long_turn = partial(self._long.of, caller.tenant)
-            return encode(await sensor_health.answer(at, page, version.snapshot, self.merged_cells, long_turn))
+            slot = partial(self._long.hold, caller.tenant)
+            return encode(await sensor_health.answer(at, page, version.snapshot, self.merged_cells, slot))
 
         return await self._cached(request, version, caller, body)
 
@@ -405,8 +409,8 @@ class QueryService:
                 name=request.range,
                 now=version.now,
             )
-        long_turn = partial(self._long.of, caller.tenant)
-        body = await answer_cells(view, spans, version.snapshot, self.merged_cells, long_turn)
+        slot = partial(self._long.hold, caller.tenant)
+        body = await answer_cells(view, spans, version.snapshot, self.merged_cells, slot)
         await self._refuse_collected(version.snapshot)
         return body
 
@@ -420,7 +424,7 @@ class QueryService:
             TooBusyError: the tenant has too many pages in progress or waiting.
         """
         await self.stores.visible([store], caller)
-        async with self._receipts.of(caller.tenant):
+        async with self._receipts.hold(caller.tenant):
             return await self.readers.receipts.receipts(store, day, after, limit)
 
     def view(self, request: CellsRequest) -> View:

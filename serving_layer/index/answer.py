@@ -17,7 +17,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.errors import TooManyStoresError
 from serving_layer.index.model import PERCENT, Conditions, Expectation, Model, Past, weather
 from serving_layer.index.request import IndexGrain, IndexRequest
-from serving_layer.query.answer import LongTurn, answer_query, turn_for, windows_read
+from serving_layer.query.answer import LongAnswerSlot, answer_query, long_answer_slot, windows_read
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.resolve import ResolvedQuery, resolve
 from serving_layer.responses.encoding import iso_epoch
@@ -49,7 +49,7 @@ async def answer(  # noqa: PLR0913 - what it is answered from
     snapshot: ReadSnapshot,
     cells: MergedCells,
     *,
-    long_turn: LongTurn = nullcontext,
+    slot: LongAnswerSlot = nullcontext,
 ) -> IndexResponse:
     """Answer a request for an index. Every value in it is what `/v1/metrics` would show of the same snapshot.
 
@@ -59,7 +59,7 @@ async def answer(  # noqa: PLR0913 - what it is answered from
         catalogue: the registered views and metrics.
         snapshot: the state of both layers that the answer is computed from.
         cells: the merged cells of both layers.
-        long_turn: is held while the answer of a store is computed, if that is long.
+        slot: is held while the answer of a store is computed, if that is long.
 
     Raises:
         TooManyStoresError: more than `MOST_STORES`.
@@ -74,7 +74,7 @@ async def answer(  # noqa: PLR0913 - what it is answered from
     waiting, until = 0, seconds(snapshot.as_of_at)
     for store, index_range in zip(stores, ranges, strict=True):
         query = resolve(request.of_metric(store, index_range), [store], catalogue)
-        async with turn_for(len(stores) * windows_read(query), long_turn):
+        async with long_answer_slot(len(stores) * windows_read(query), slot):
             response = await answer_query(query, snapshot, cells)
         waiting += response.as_of.waiting_for_batch
         points = list(observations(query, request.grain, response))

@@ -22,9 +22,10 @@ from master_dataset.parsing.results import DeadLetter, Reason
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.source import Source
 from serving_layer.errors import TooBusyError
+from serving_layer.fair_semaphore import FairSemaphore
 from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.tokens import Sent, TokenWriter
-from serving_layer.limits import LIMITS, Limits, Turns
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.responses.events import EventOutcome, EventOutcomes, EventStatus
 from views.control.token import EventToken
 
@@ -229,7 +230,7 @@ class IngestService:
         # A thread of its own, so that large requests block neither the event loop nor the threads of queries. One is
         # enough: validation is Python code, which runs in one thread at a time anyway.
         self._validation = ThreadPoolExecutor(1, "validation")
-        self._turns = Turns(QUEUED_BODIES, QUEUED_BODIES_OF_TENANT)
+        self._semaphore = FairSemaphore(QUEUED_BODIES, QUEUED_BODIES_OF_TENANT)
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
@@ -283,7 +284,7 @@ class IngestService:
         def validate() -> Sequence[ValidEvent | EventResult]:
             return validator.validate(body.records(self._limits) if records is None else records)
 
-        async with self._turns.of(validator.tenant):
+        async with self._semaphore.hold(validator.tenant):
             return await asyncio.get_running_loop().run_in_executor(self._validation, validate)
 
     async def _send(self, topic: str, validated: Sequence[ValidEvent | EventResult]) -> EventResults:

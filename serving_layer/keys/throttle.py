@@ -15,8 +15,8 @@ from typing import TypeVar
 from cachetools import LRUCache
 
 from serving_layer.errors import RateLimitedError
+from serving_layer.fair_semaphore import FairSemaphore
 from serving_layer.keys.key import id_of
-from serving_layer.limits import Turns
 
 Found = TypeVar("Found")
 WINDOW_SECONDS = 60.0
@@ -111,7 +111,7 @@ class LookupThrottle:
         """
         self._what, self._unknown = what, FailureCounts(limit, clock)
         self._waiting: Counter[str] = Counter()
-        self._turns = Turns(MAX_COUNTED, LOOKUPS_AT_ONCE)
+        self._semaphore = FairSemaphore(MAX_COUNTED, LOOKUPS_AT_ONCE)
 
     def __len__(self) -> int:
         """How many networks are remembered."""
@@ -137,7 +137,7 @@ class LookupThrottle:
             raise self._refusal()
         self._waiting[network] += 1
         try:
-            async with self._turns.of(network):
+            async with self._semaphore.hold(network):
                 found = await read()
         finally:
             self._waiting -= Counter([network])  # forgets who has none

@@ -44,7 +44,7 @@ from views.core.cut import seconds
 from views.core.local_time import ONE_DAY, STEP
 
 Each = TypeVar("Each")
-LongTurn = Callable[[], AbstractAsyncContextManager[None]]
+LongAnswerSlot = Callable[[], AbstractAsyncContextManager[None]]
 """Held while a long answer is computed, so that only a few run at once."""
 
 CELLS_TOGETHER = 100_000
@@ -58,7 +58,7 @@ PIECE = 20_000
 GROUPS_AT_ONCE = 2
 """How many of such groups of stores are read side by side."""
 LONG = 20_000
-"""Answers that read more windows of stores than these wait for their turn: see `Turns`. About half a second."""
+"""Answers that read more windows of stores than these wait for their turn: see `FairSemaphore`. About half a second."""
 ADDED_UP, SPLIT = 5, 5
 """How many windows cost as much as one if stores are added up; and how many as one of cells by more than currency."""
 MOST_BYTES = 32 * 1024 * 1024
@@ -75,7 +75,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
     targets: AnswerTargets | None = None,
     *,
     following: str | UnsetType | None,
-    long_turn: LongTurn = nullcontext,
+    slot: LongAnswerSlot = nullcontext,
 ) -> bytes:
     """Answer a request for one metric, or for several at one read version.
 
@@ -89,7 +89,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
         products: the products that the answer reads, of all tenants of its stores.
         targets: likewise; None if this process has none.
         following: the value of `next`: a token, None on the last page, UNSET if the stores are not paged.
-        long_turn: is held while a long answer is computed.
+        slot: is held while a long answer is computed.
 
     Returns:
         The JSON of a MetricResponse, or of a MetricsResponse for several metrics.
@@ -104,16 +104,16 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
     with tracing.stages("answer") as stages:
         with stages.stage("resolve"):
             queries = await resolve_all(requests, stores, catalogue)
-        return await _answer_resolved(queries, snapshot, cells, products, targets, following, stages, long_turn)
+        return await _answer_resolved(queries, snapshot, cells, products, targets, following, stages, slot)
 
 
 @asynccontextmanager
-async def turn_for(windows: float, long_turn: LongTurn) -> AsyncIterator[bool]:
+async def long_answer_slot(windows: float, slot: LongAnswerSlot) -> AsyncIterator[bool]:
     """Compute an answer inside, once it is its turn.
 
     Args:
         windows: How many windows of stores it reads.
-        long_turn: Held if these are more than `LONG`.
+        slot: Held if these are more than `LONG`.
 
     Yields:
         Whether it is held.
@@ -121,7 +121,7 @@ async def turn_for(windows: float, long_turn: LongTurn) -> AsyncIterator[bool]:
     if windows <= LONG:
         yield False
         return
-    async with long_turn():
+    async with slot():
         with long_answer():
             yield True
 
@@ -146,7 +146,7 @@ async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
     targets: AnswerTargets | None,
     following: str | UnsetType | None,
     stages: tracing.Stages,
-    long_turn: LongTurn,
+    slot: LongAnswerSlot,
 ) -> bytes:
     for query in queries:
         if query.reads_targets:
@@ -154,10 +154,10 @@ async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
     await products.refuse_unknown(queries[0].selection)
     cells = await cells.for_views(snapshot, (view for query in queries for view in query.views))
     if queries[0].merges_stores or queries[0].ranking:
-        responses = await answer_totals(queries, snapshot, cells, products, targets, long_turn=long_turn, stages=stages)
+        responses = await answer_totals(queries, snapshot, cells, products, targets, slot=slot, stages=stages)
         with stages.stage("render"):
             return await _encoded_totals(responses, snapshot, following)
-    async with turn_for(sum(map(windows_read, queries)), long_turn):
+    async with long_answer_slot(sum(map(windows_read, queries)), slot):
         bodies, same_cells = [], cells.for_one_answer() if len(queries) > 1 else cells
         for query in queries:
             response = await answer_query(query, snapshot, same_cells, products, targets, stages=stages)
@@ -227,7 +227,7 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     targets: AnswerTargets | None = None,
     *,
     is_limited: bool = True,
-    long_turn: LongTurn = nullcontext,
+    slot: LongAnswerSlot = nullcontext,
     stages: tracing.Stages = tracing.NO_STAGES,
 ) -> list[MetricResponse]:
     """The responses to queries of one request whose series add up stores, or are ranked.
@@ -242,7 +242,7 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
         products: Likewise; None if no query reads any.
         targets: Likewise.
         is_limited: Refuse what takes long, because someone waits.
-        long_turn: As of `answer`.
+        slot: As of `answer`.
         stages: Where time is noted.
 
     Raises:
@@ -251,8 +251,8 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     """
     totals = [Totals(query) for query in queries]
     by_store = [{of.store.id: of for of in query.stores} for query in queries]
-    async with AsyncExitStack() as turns:
-        has_turn = await turns.enter_async_context(turn_for(max(map(_foreseen, queries)), long_turn))
+    async with AsyncExitStack() as slots:
+        has_slot = await slots.enter_async_context(long_answer_slot(max(map(_foreseen, queries)), slot))
         with stages.stage("fetch"):
             merged = await _merged_days(queries, snapshot, cells)
         done = {of.store.id for days in merged for of in days.totals.stores}
@@ -282,9 +282,9 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
                                 await off_loop(cells_of_piece, partial(_add_all, into, piece))
                 together.note(sizes.values())
 
-        if not has_turn:
+        if not has_slot:
             of_windows = sum(windows_read(query, set(left)) for query in queries) / ADDED_UP
-            await turns.enter_async_context(turn_for(max(of_windows, *(each.points for each in totals)), long_turn))
+            await slots.enter_async_context(long_answer_slot(max(of_windows, *(each.points for each in totals)), slot))
         readers = [asyncio.ensure_future(merge_stores()) for _ in range(GROUPS_AT_ONCE)]
         try:
             await asyncio.gather(*readers)

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from serving_layer.off_loop import CELLS_PER_POINT, off_loop
-from serving_layer.query.answer import FIRST_TOGETHER, LongTurn, Together, refuse_long, turn_for, windows_weighed
+from serving_layer.query.answer import (
+    FIRST_TOGETHER,
+    LongAnswerSlot,
+    Together,
+    long_answer_slot,
+    refuse_long,
+    windows_weighed,
+)
 from serving_layer.query.ranges import RangeName
 from serving_layer.responses.encoding import encode, encoded, iso_epoch
 from serving_layer.responses.metrics import CellsResponse, CellStates
@@ -30,7 +37,7 @@ class CellsRequest:
 
 
 async def answer_cells(
-    view: View, spans: Mapping[str, Span], snapshot: ReadSnapshot, cells: MergedCells, long_turn: LongTurn
+    view: View, spans: Mapping[str, Span], snapshot: ReadSnapshot, cells: MergedCells, slot: LongAnswerSlot
 ) -> bytes:
     """The cells of some stores.
 
@@ -39,7 +46,7 @@ async def answer_cells(
         spans: per store, of windows.
         snapshot: the state of both layers that is read.
         cells: the merged cells of both layers.
-        long_turn: is held while a long answer is made.
+        slot: is held while a long answer is made.
 
     Returns:
         The JSON of a CellsResponse. States are as they are stored: whole numbers, money in minor units.
@@ -49,7 +56,7 @@ async def answer_cells(
         RangeTooLongError: it is longer than `MOST_BYTES`.
     """
     by_store = {store: [span] for store, span in spans.items()}
-    async with turn_for(windows_weighed([view], spans.values()), long_turn):
+    async with long_answer_slot(windows_weighed([view], spans.values()), slot):
         waiting = await cells.waiting(snapshot, [view], by_store)
         together, shown = Together(list(by_store), FIRST_TOGETHER), list[bytes]()
         for some in together:

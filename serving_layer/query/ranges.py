@@ -128,7 +128,7 @@ def months_before(day: date, months: int) -> date:
     return date(years, month + 1, min(day.day, monthrange(years, month + 1)[1]))
 
 
-def latest_turn(all_days: Iterable[BusinessDays], now: int) -> int:
+def latest_day_start(all_days: Iterable[BusinessDays], now: int) -> int:
     """When a business day began last, of any of these, in seconds since 1970; `now` if there are none.
 
     Between two of these instants no range that is relative to today moves, so an answer is cached under it.

@@ -24,7 +24,7 @@ from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from master_dataset.sources.sensor_heartbeats import WATCHED
 from serving_layer.compare.comparable_stores import ENOUGH
 from serving_layer.off_loop import off_loop
-from serving_layer.query.answer import LongTurn, turn_for, windows_weighed
+from serving_layer.query.answer import LongAnswerSlot, long_answer_slot, windows_weighed
 from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import Hours, query_span
 from serving_layer.query.sensor_coverage import ALWAYS_END, ALWAYS_START, STEP_MS, registered_span
@@ -104,7 +104,7 @@ async def answer(
     page: StorePage,
     snapshot: ReadSnapshot,
     cells: MergedCells,
-    long_turn: LongTurn = nullcontext,
+    slot: LongAnswerSlot = nullcontext,
 ) -> SensorList:
     """The health of the sensors of some stores.
 
@@ -113,7 +113,7 @@ async def answer(
         page: the stores that the answer is about. It may be cut short.
         snapshot: the state of both layers that all of it is computed from.
         cells: the merged cells of both layers.
-        long_turn: is held while a long answer is computed.
+        slot: is held while a long answer is computed.
 
     Raises:
         BadQuestionError, RangeTooLongError: see `SensorsRequest.period`.
@@ -130,7 +130,7 @@ async def answer(
 
     lines = {store.id: periods[store.id].timeline for store in page.stores}
     windows = sum(windows_weighed(_views(of), [(lines[of.id].start, lines[of.id].end)]) for of in page.stores)
-    async with turn_for(windows, long_turn):
+    async with long_answer_slot(windows, slot):
         await cells.speed.read_ahead(snapshot, (COVERAGE, TRAFFIC, WAITING), with_sensors)
         readers = [asyncio.ensure_future(of_store(store)) for store in page.stores]
         try:

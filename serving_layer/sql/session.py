@@ -32,8 +32,8 @@ from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from serving_layer.caching import SharedRuns, keep
 from serving_layer.errors import CellMissingError, NotYetError, PublicationCollectedError
+from serving_layer.fair_semaphore import FairSemaphore
 from serving_layer.keys.key import Caller
-from serving_layer.limits import Turns
 from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
@@ -160,7 +160,7 @@ class Sessions:
         """
         self.sources, self.now, self.limits = sources, now, limits or SqlLimits()
         most, most_of_tenant = self.limits.statements, max(1, self.limits.statements - 1)
-        self.turns, self.planning = Turns(most, most_of_tenant), Turns(most, most_of_tenant)
+        self.execution, self.planning = FairSemaphore(most, most_of_tenant), FairSemaphore(most, most_of_tenant)
         """Of statements that run, and of those that are prepared. One that runs may have to be planned again."""
         self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=table_size)
         self.results: LRUCache[Hashable, _Cached] = LRUCache(RESULT_BYTES, getsizeof=lambda each: each.size)
@@ -196,7 +196,7 @@ class Sessions:
     async def statement(self, sql: str, tenant: str | None) -> Statement:
         """The statement of a text; do not change it. A long one is read in a thread, so that other sessions go on."""
         if len(sql) > SHORT:
-            return await self.in_planning_turn(tenant, partial(read, sql))
+            return await self.in_planning_slot(tenant, partial(read, sql))
         known = self._statements.get(sql)
         if known is None:
             known = self._statements[sql] = read(sql)
@@ -231,12 +231,12 @@ class Sessions:
         """What a query that was checked reads of its tables. `sql`: for DuckDB; `of`: all else that this depends on."""
         return await _remembered(self._needed, sql, of, find)
 
-    async def in_planning_turn(self, tenant: str | None, call: Callable[[], Found]) -> Found:
-        """Call something that reads or plans a statement, in a thread and in a turn of the tenant.
+    async def in_planning_slot(self, tenant: str | None, call: Callable[[], Found]) -> Found:
+        """Call something that reads or plans a statement, in a thread and in a planning slot of the tenant.
 
-        It cannot be interrupted: whoever is cancelled meanwhile keeps the turn until it ends.
+        It cannot be interrupted: a caller that is cancelled keeps the slot until it ends.
         """
-        async with self.planning.of(tenant):
+        async with self.planning.hold(tenant):
             return await self.in_thread(call, lambda: None)
 
     async def in_thread(self, call: Callable[[], Found], interrupt: Callable[[], None]) -> Found:
@@ -360,7 +360,7 @@ class Session:
             with _known_columns(planned), sandbox.holding({use.name: use.empty for use in planned.uses}):
                 return sandbox.describe(planned.sql)
 
-        async with self._sessions.planning.of(self._caller.tenant):
+        async with self._sessions.planning.hold(self._caller.tenant):
             return await self._in_sandbox(describe)
 
     async def execute(
@@ -559,14 +559,14 @@ class Session:
             except RecursionError as error:
                 raise too_deep() from error
 
-        return await self._sessions.in_planning_turn(self._caller.tenant, planned)
+        return await self._sessions.in_planning_slot(self._caller.tenant, planned)
 
     async def _answered(self, statement: Query, parameters: Parameters) -> QueryResult:
         """The result of a query. Equal ones that wait share a run, which reads what is newest when it begins."""
         planned, snapshot, relations = await self._planned_now(statement, parameters)
         key = self._key_of_result(statement, planned, snapshot)
         if key is None:
-            async with self._sessions.turns.of(self._caller.tenant):
+            async with self._sessions.execution.hold(self._caller.tenant):
                 return await self._run(statement, planned, snapshot, relations)
         if (known := self._sessions.results.get(key)) is not None:
             return known.result
@@ -574,7 +574,7 @@ class Session:
         other = Session(self._sessions, self._caller, self._settings.copy())  # this one may go on before the run ends
 
         async def run(*, waited: bool) -> QueryResult:
-            async with self._sessions.turns.of(self._caller.tenant):
+            async with self._sessions.execution.hold(self._caller.tenant):
                 found = await other._planned_now(statement, parameters) if waited else (planned, snapshot, relations)
                 result = await other._run(statement, *found)
             if (key := other._key_of_result(statement, *found[:2])) and len(result.rows) <= ROWS_CACHED:

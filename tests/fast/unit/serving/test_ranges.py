@@ -13,7 +13,7 @@ from serving_layer.query.ranges import (
     AskedRange,
     Dates,
     RangeName,
-    latest_turn,
+    latest_day_start,
     months_before,
     named_dates,
 )
@@ -144,7 +144,7 @@ def test_whole_days_before_today_and_today_make_the_range_to_date(
 def test_no_range_moves_between_the_latest_turn_of_a_day_and_now(
     stores: list[BusinessDays], now: int, name: RangeName
 ) -> None:
-    turn, requested = latest_turn(stores, now), AskedRange(None, None, name)
+    turn, requested = latest_day_start(stores, now), AskedRange(None, None, name)
 
     assert turn <= now
     for days in stores:

@@ -267,7 +267,7 @@ def test_a_tenant_never_has_all_turns_of_planning() -> None:
         go_on.wait(PATIENCE_SECONDS)
 
     async def ask(asking: AskingSql) -> None:
-        planning = [asyncio.ensure_future(asking.sessions.in_planning_turn("acme", slow)) for _ in range(3)]
+        planning = [asyncio.ensure_future(asking.sessions.in_planning_slot("acme", slow)) for _ in range(3)]
         light = asyncio.ensure_future(asking.open().execute("SELECT 1"))
         done, _ = await asyncio.wait([*planning, light], return_when=asyncio.FIRST_COMPLETED)
         go_on.set()
@@ -289,7 +289,7 @@ def test_whoever_waits_for_a_turn_of_planning_is_let_go(ends: str) -> None:
         go_on.wait(PATIENCE_SECONDS)
 
     async def ask(asking: AskingSql) -> str:
-        planning = asyncio.ensure_future(asking.sessions.in_planning_turn("acme", slow))
+        planning = asyncio.ensure_future(asking.sessions.in_planning_slot("acme", slow))
         await asyncio.to_thread(started.wait, PATIENCE_SECONDS)
         session = asking.open("acme")
         waiting = asyncio.ensure_future(session.prepare("SELECT store FROM stores", ()))

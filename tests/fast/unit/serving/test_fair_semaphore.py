@@ -11,8 +11,8 @@ import pytest
 from master_dataset.registry.stores import Sensor, Store
 from serving_layer import service
 from serving_layer.errors import TooBusyError
+from serving_layer.fair_semaphore import BoundedFairSemaphore, FairSemaphore
 from serving_layer.keys.key import Caller
-from serving_layer.limits import BoundedTurns, Turns
 from serving_layer.query import answer
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
@@ -27,23 +27,23 @@ SOLD_AT = datetime.fromisoformat("2026-11-10T09:00:00Z")
 
 def test_a_name_leaves_places_to_others_and_is_forgotten() -> None:
     async def work() -> None:
-        turns, held, done = Turns(2, 1), asyncio.Event(), []
+        semaphore, held, done = FairSemaphore(2, 1), asyncio.Event(), []
 
         async def hold(name: str) -> None:
-            async with turns.of(name):
+            async with semaphore.hold(name):
                 await held.wait()
                 done.append(name)
 
         greedy = [asyncio.ensure_future(hold("greedy")) for _ in range(3)]
         await asyncio.sleep(0)
-        async with turns.of("other"):
-            assert len(turns) == 2
+        async with semaphore.hold("other"):
+            assert len(semaphore) == 2
             assert done == []
         held.set()
         await asyncio.gather(*greedy)
 
         assert len(done) == 3
-        assert len(turns) == 0
+        assert len(semaphore) == 0
 
     asyncio.run(work())
 
@@ -52,14 +52,14 @@ def test_whoever_gives_up_waiting_leaves_no_place_taken() -> None:
     taken = []
 
     async def work() -> None:
-        turns = Turns(1, 1)
-        async with turns.of("a"):
-            waiting = [asyncio.ensure_future(turns.of(name).__aenter__()) for name in ("a", "b")]
+        semaphore = FairSemaphore(1, 1)
+        async with semaphore.hold("a"):
+            waiting = [asyncio.ensure_future(semaphore.hold(name).__aenter__()) for name in ("a", "b")]
             await asyncio.sleep(0)
             for each in waiting:
                 each.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
-        async with turns.of("b"):
+        async with semaphore.hold("b"):
             taken.append("b")
 
     asyncio.run(work())
@@ -71,10 +71,10 @@ def test_a_name_that_holds_nothing_is_next_however_many_wait() -> None:
     began: list[str] = []
 
     async def work() -> None:
-        turns, ends = Turns(4, 3), asyncio.Semaphore(0)
+        semaphore, ends = FairSemaphore(4, 3), asyncio.Semaphore(0)
 
         async def run(name: str) -> None:
-            async with turns.of(name):
+            async with semaphore.hold(name):
                 began.append(name)
                 await ends.acquire()
 
@@ -98,13 +98,13 @@ def test_who_gives_up_passes_the_place_on(*, is_given: bool) -> None:
     got: list[str] = []
 
     async def work() -> None:
-        turns = Turns(1, 1)
-        holding, giving_up = turns.of("a"), asyncio.ensure_future(turns.of("b").__aenter__())
+        semaphore = FairSemaphore(1, 1)
+        holding, giving_up = semaphore.hold("a"), asyncio.ensure_future(semaphore.hold("b").__aenter__())
         await holding.__aenter__()
         await asyncio.sleep(0)
 
         async def wait() -> None:
-            async with turns.of("c"):
+            async with semaphore.hold("c"):
                 got.append("c")
 
         last = asyncio.ensure_future(wait())
@@ -235,11 +235,11 @@ def test_an_answer_holds_one_turn_at_most(monkeypatch: pytest.MonkeyPatch) -> No
     held: list[str | None] = []
 
     @asynccontextmanager
-    async def turn(_turns: BoundedTurns, tenant: str | None) -> AsyncIterator[None]:
+    async def slot(_semaphore: BoundedFairSemaphore, tenant: str | None) -> AsyncIterator[None]:
         held.append(tenant)
         yield
 
-    monkeypatch.setattr(BoundedTurns, "of", turn)
+    monkeypatch.setattr(BoundedFairSemaphore, "hold", slot)
     Asking(two_stores()).body(
         "/v1/metrics/net_sales", from_="2026-11-10", to="2026-11-11", by="total", grain="day", timezone="Asia/Kolkata"
     )
