@@ -5,7 +5,7 @@
     SingleFlight        no cache: concurrent requests share one read that began after they arrived
     SharedRuns          likewise, and a run ends when nobody waits for it
     keep                puts a value into an LRU cache of `cachetools`
-    etag, has, has_any  entity tags of answers (RFC 9110)
+    etag, has, matches_any  entity tags of answers (RFC 9110)
 
 Entity tags are weak. The speed layer writes rows first and its positions after them, so two answers with the same
 version, and therefore the same `as_of`, may differ by a row that `as_of` does not cover yet.
@@ -237,7 +237,7 @@ def etag(request: tuple[object, ...], scope: str, version: Hashable, fingerprint
     return f'W/"{hashlib.blake2b(encoded, digest_size=_DIGEST_BYTES).hexdigest()}"'
 
 
-def has(sent: Sequence[str], tag: str) -> bool:
+def if_none_match(sent: Sequence[str], tag: str) -> bool:
     """Whether the `If-None-Match` fields of a request name the tag. Weak comparison; `*` names none in particular."""
     if [tag] == sent:  # the usual case: the caller sends back the tag it received
         return True
@@ -245,7 +245,7 @@ def has(sent: Sequence[str], tag: str) -> bool:
     return bool(_LIST.fullmatch(field)) and _opaque(tag) in _TAG.findall(field)
 
 
-def has_any(sent: Iterable[str]) -> bool:
+def matches_any(sent: Iterable[str]) -> bool:
     """Whether they are `*`, which matches any answer."""
     return [each.strip() for each in sent] == [ANY]
 

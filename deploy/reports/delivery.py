@@ -39,7 +39,7 @@ def deliver(
 ) -> Delivery:
     """Send a report to everybody who has not got it yet. Everybody gets a mail of their own.
 
-    It is in the language that `speaking` says.
+    It is in the language that `use_language` says.
 
     Args:
         report: The report.

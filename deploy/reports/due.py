@@ -14,7 +14,7 @@ from deploy.reports.recipients import ScheduledReport
 from deploy.reports.sent import SentReports
 from deploy.settings import Settings
 from master_dataset.errors import GalateaError, MailServerUnavailableError
-from serving_layer.pages.language import speaking
+from serving_layer.pages.language import use_language
 from serving_layer.reports.period import LENGTHS
 from serving_layer.responses.reports import Report, ReportPeriodName
 
@@ -98,7 +98,7 @@ class DueReports:
         report = None
         try:
             report = self._fetch(scheduled, of) if isinstance(of, date) else of
-            with speaking(scheduled.language):
+            with use_language(scheduled.language):
                 return DueReport(scheduled, report, deliver(report, recipients, self._settings, pdf=scheduled.pdf))
         except GalateaError as error:
             return DueReport(scheduled, report, error=error)

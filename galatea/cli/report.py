@@ -36,7 +36,7 @@ def report(  # noqa: PLR0913 - the options of the command
     """Print the report of a day or a week, write it into files, or send it. Each recipient gets it once."""
     from deploy.reports.address import mail_address
     from deploy.reports.delivery import deliver
-    from serving_layer.pages.language import speaking
+    from serving_layer.pages.language import use_language
     from serving_layer.reports.mail import mail_of
 
     settings, spoken = Settings(), _language(language)
@@ -46,7 +46,7 @@ def report(  # noqa: PLR0913 - the options of the command
         except ValueError as error:
             raise RequestError(f"`--to {address}` is {error}", do="correct it") from error
     found = fetch(settings, period, tenant, day, key_file)
-    with speaking(spoken):
+    with use_language(spoken):
         content = mail_of(found)
         if html is not None:
             _write(html, content.html.encode())

@@ -5,7 +5,7 @@ Blocks are read a few at a time, so a page needs as much memory as its rows and 
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from serving_layer.store.readers import Readers
 from serving_layer.store.snapshot import publication_entry
 from views.core import View
 from views.core.cells import read_block
+from views.core.local_time import ONE_DAY
 
 
 def rows_of_new_block(view: View, block: str, cause: str, events_total: int) -> Iterator[dict[str, Any]]:
@@ -51,7 +52,6 @@ def rows_of_new_block(view: View, block: str, cause: str, events_total: int) -> 
 
 
 Row = dict[str, Any]
-DAY = timedelta(days=1)
 OTHER, AS_BEFORE = (
     "`after` belongs to another request.",
     "Repeat the arguments of the page before, or leave `after` out.",
@@ -193,7 +193,7 @@ class CorrectionsService:
                     yield self._views[name], block, skipped if is_first else 0
                 if len(blocks) < READ_AT_ONCE:
                     break
-                start, skipped = BlockKey(blocks[-1].store, blocks[-1].day + DAY), 0
+                start, skipped = BlockKey(blocks[-1].store, blocks[-1].day + ONE_DAY), 0
 
     async def _rows_of(self, view: View, block: LedgerBlock, cause: Cause | None) -> Iterator[Row]:
         """Its rows as they are kept, or those that its run's cells stand for."""

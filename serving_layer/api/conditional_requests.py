@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fastapi import Request, Response
 
-from serving_layer.caching import has, has_any
+from serving_layer.caching import if_none_match, matches_any
 from serving_layer.index.request import IndexRequest
 from serving_layer.query.cells import CellsRequest
 from serving_layer.query.resolve import MetricRequest
@@ -56,10 +56,10 @@ async def conditional_response(
     request.state.provenance = provenance
     sent = request.headers.getlist("if-none-match")
     headers = {"ETag": tag, **CACHE_HEADERS, **more}
-    if has(sent, tag):
+    if if_none_match(sent, tag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     response = await respond()
-    if has_any(sent):
+    if matches_any(sent):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     response.headers.update(headers)
     return response

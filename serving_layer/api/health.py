@@ -30,13 +30,13 @@ async def get_freshness(freshness: FreshnessOf, caller: Reader) -> Response:
 
 @router.get("/healthz", operation_id="get_health", responses=returns(Health))
 async def get_health() -> Response:
-    """Reads nothing."""
+    """Liveness: returns 200 while the process runs. Needs no key."""
     return Response(encode(Health("ok")), media_type=JSON)
 
 
 @router.get("/readyz", operation_id="get_readiness", responses=returns(Readiness))
 async def get_readiness(answers: AnswersOf) -> Response:
-    """Reads the pointer; 503 while the store does not answer. Says nothing that moves with the events of a tenant."""
+    """Readiness: 503 while Cassandra does not respond. Needs no key."""
     as_of = structs.replace(provenance(await answers.snapshot()), speed_as_of=None)
     return Response(encode(Readiness("ready", as_of)), media_type=JSON)
 
@@ -48,8 +48,5 @@ async def get_readiness(answers: AnswersOf) -> Response:
     responses={HTTPStatus.OK: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def get_metrics_of_process(_: Operator) -> Response:
-    """What Prometheus collects of this process, which also listens for it on a port of its own. Names no store.
-
-    Collecting reads the store, so it is done in a thread.
-    """
+    """The metrics of this process for Prometheus, also served at a port of their own. No label names a store."""
     return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)

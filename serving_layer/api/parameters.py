@@ -67,7 +67,6 @@ AfterToken = Annotated[
     str | None, Field(max_length=2048, description="`next` of the previous page.", json_schema_extra=_TOKEN)
 ]
 
-PublicationNumber = Annotated[int, Field(ge=0, le=MAX_PUBLICATION)]
 AsOfNumber = Annotated[
     int | None,
     Field(ge=0, le=MAX_PUBLICATION, description="Answer from this publication alone, exactly as it was published."),

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from master_dataset.errors import GalateaError
 from serving_layer.api.caller import AUTHENTICATED_READER, READ, authorize
 from serving_layer.api.conditional_requests import AnswerProvenance, requires_fresh
-from serving_layer.caching import ANY, has, keep
+from serving_layer.caching import ANY, if_none_match, keep
 from serving_layer.saved.shares import token_in
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class ResponseCacheMiddleware:
         if cached is None or cached.key != version.key:
             return None
         scope["route"] = cached.route
-        if headers.if_none_match and has(headers.if_none_match, cached.tag):
+        if headers.if_none_match and if_none_match(headers.if_none_match, cached.tag):
             return cached.not_modified()
         return None if cached.body is None else cached.whole(cached.body)
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
 from serving_layer.query.ranges import RangeName
-from serving_layer.query.resolve import DAY, Hours, MetricRequest, query_span
+from serving_layer.query.resolve import Hours, MetricRequest, query_span
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.timeline import zone_named
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span
@@ -38,7 +38,7 @@ class IndexRequest:
         """The time that it is about at one store. BadQuestionError, RangeTooLongError."""
         days = BusinessDays.of(store, zone_named(self.timezone or store.timezone))
         span = query_span(self.start, self.end, days, self.grain, name=self.range, now=self.now)
-        length = round((span.end - span.start) / DAY)
+        length = round((span.end - span.start) / ONE_DAY.total_seconds())
         if length > MOST_DAYS:
             message = f"A request for an index can have at most {MOST_DAYS} days; this one has {length}."
             raise RangeTooLongError(message, do="Split it into several requests.")

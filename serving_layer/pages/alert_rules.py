@@ -1,7 +1,6 @@
 """`/alerts/rules/...`: the form of an alert rule, tried before it is saved. For keys with the scope `configure`."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
@@ -17,7 +16,7 @@ from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.cells import LACKING, metric_name, source_name
 from serving_layer.pages.figures import instant, plain_number
-from serving_layer.pages.language import MINUS, noted
+from serving_layer.pages.language import MINUS, gettext_noop
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.pickers import id_from, lacking_stores, names_of, store_groups
 from serving_layer.pages.queries import PageQuery, QueryFailure
@@ -29,7 +28,7 @@ from views.alerts.rule_metrics import alertable_metrics
 from views.alerts.rule_validation import KINDS
 from views.alerts.shop_clock import ShopClock
 from views.core.cut import seconds
-from views.core.local_time import round_down
+from views.core.local_time import ONE_DAY, round_down
 from views.registry import view_named
 
 router = page_router()
@@ -198,7 +197,7 @@ async def _form_page(
     return visit.page("alert_rule.html", fresh, values, status=status)
 
 
-METRIC_GROUPS = {"sales": noted("Sales"), "traffic": noted("Visitors")}
+METRIC_GROUPS = {"sales": gettext_noop("Sales"), "traffic": gettext_noop("Visitors")}
 SAME_AS = frozenset({"sales.receipts", "sales.return_tx", "sales.sale_tx"})
 """Counts of events that a metric counts too. Rules may name them; the form offers the metric."""
 
@@ -226,7 +225,6 @@ def _source(kind: str, fields: Mapping[str, str]) -> str:
 # How often a rule would have fired
 
 TRIED_DAYS, MAX_TRIED_STORES = 28, 20
-DAY = timedelta(days=1)
 
 
 class Fired(NamedTuple):
@@ -252,7 +250,7 @@ async def _fired(visit: Visit, rule: Rule | None, stores: Sequence[Store]) -> Fi
     query = PageQuery(
         rule.metric,
         tuple(store.id for store in watched),
-        (today - TRIED_DAYS * DAY).isoformat(),
+        (today - TRIED_DAYS * ONE_DAY).isoformat(),
         today.isoformat(),
         rule.window,
     )

@@ -17,7 +17,7 @@ from serving_layer.api.alerts import cut_of, read_token, write_token
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.pages.figures import figure, plain_number
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.pickers import names_of
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.pages.sentences import translated, unit_of
@@ -27,20 +27,20 @@ router = page_router()
 PATH = "/alerts"
 MAX_OPEN, PAGE_SIZE = 100, 50
 ENDED: tuple[State, ...] = ("resolved", "retracted")
-ENDED_TEXTS: Mapping[str, str] = {"resolved": noted("Ended"), "retracted": noted("Retracted")}
+ENDED_TEXTS: Mapping[str, str] = {"resolved": gettext_noop("Ended"), "retracted": gettext_noop("Retracted")}
 REASON_TEXTS = {
-    "corrected": noted("later events changed the number"),
-    "heard": noted("data arrived again"),
-    "closed": noted("the store closed"),
-    "rule_changed": noted("the rule changed"),
-    "forgotten": noted("no longer expected"),
-    "waited": noted("late events"),
-    "late": noted("late events"),
-    "definition changed": noted("the definition of the metric changed"),
-    "miskeyed": noted("events with the key of another store"),
-    "rolled back": noted("a publication was rolled back"),
-    "again": noted("later events changed it twice"),
-    "unexplained": noted("the difference is unexplained"),
+    "corrected": gettext_noop("later events changed the number"),
+    "heard": gettext_noop("data arrived again"),
+    "closed": gettext_noop("the store closed"),
+    "rule_changed": gettext_noop("the rule changed"),
+    "forgotten": gettext_noop("no longer expected"),
+    "waited": gettext_noop("late events"),
+    "late": gettext_noop("late events"),
+    "definition changed": gettext_noop("the definition of the metric changed"),
+    "miskeyed": gettext_noop("events with the key of another store"),
+    "rolled back": gettext_noop("a publication was rolled back"),
+    "again": gettext_noop("later events changed it twice"),
+    "unexplained": gettext_noop("the difference is unexplained"),
 }
 """Why an alert was resolved or retracted. Any other reason is shown as it is."""
 

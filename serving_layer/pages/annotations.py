@@ -16,7 +16,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.api.caller import audit_details
 from serving_layer.api.parameters import DEFAULT_TENANT, registered_tenant, tenant_of
 from serving_layer.errors import BadQuestionError
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.period import PagePeriod
 from serving_layer.pages.pickers import names_of
 from serving_layer.pages.queries import QueryFailure
@@ -30,11 +30,11 @@ BACK, AHEAD = timedelta(days=365), timedelta(days=366)
 """The days that are listed unless others are asked for, from today."""
 MAX_SHOWN = 500
 KIND_NAMES: dict[AnnotationKind, str] = {
-    "promotion": noted("promotion"),
-    "campaign": noted("campaign"),
-    "holiday": noted("holiday"),
-    "outage": noted("outage"),
-    "note": noted("note"),
+    "promotion": gettext_noop("promotion"),
+    "campaign": gettext_noop("campaign"),
+    "holiday": gettext_noop("holiday"),
+    "outage": gettext_noop("outage"),
+    "note": gettext_noop("note"),
 }
 _DAY = Query(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")
 

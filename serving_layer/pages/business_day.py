@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Self
 
 from master_dataset.registry.stores import WEEKDAYS, Store
@@ -10,9 +10,7 @@ from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import gettext as _
 from serving_layer.timeline import zone_named
 from views.core.cut import seconds
-from views.core.local_time import FIRST_YEAR, LAST_YEAR, BusinessDays, round_down
-
-DAY = timedelta(days=1)
+from views.core.local_time import FIRST_YEAR, LAST_YEAR, ONE_DAY, BusinessDays, round_down
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class BusinessDay:
             raise BadQuestionError(message, do="Name a day of these years, or leave `day` out.")
         days = BusinessDays.of(store, zone_named(store.timezone))
         today = days.day_of(round_down(seconds(now)))
-        return cls(day or today, today, datetime.fromtimestamp(days.start(today + DAY), UTC))
+        return cls(day or today, today, datetime.fromtimestamp(days.start(today + ONE_DAY), UTC))
 
     @property
     def is_today(self) -> bool:
@@ -55,21 +53,21 @@ class BusinessDay:
     @property
     def end(self) -> str:
         """The end of a query for it, exclusive."""
-        return (self.day + DAY).isoformat()
+        return (self.day + ONE_DAY).isoformat()
 
     @property
     def before(self) -> date:
         """The day before."""
-        return self.day - DAY
+        return self.day - ONE_DAY
 
     @property
     def after(self) -> date | None:
         """The day after; None if it has not begun."""
-        return None if self.day >= self.today else self.day + DAY
+        return None if self.day >= self.today else self.day + ONE_DAY
 
     def back(self, days: int) -> str:
         """The day so many days before, as a query has it."""
-        return (self.day - days * DAY).isoformat()
+        return (self.day - days * ONE_DAY).isoformat()
 
 
 def open_periods(store: Store, day: date) -> Sequence[str]:

@@ -22,7 +22,7 @@ from serving_layer.pages.cells import (
     view_name,
 )
 from serving_layer.pages.figures import instant
-from serving_layer.pages.language import UNKNOWN, noted
+from serving_layer.pages.language import UNKNOWN, gettext_noop
 from serving_layer.pages.pickers import names_of, store_named
 from serving_layer.pages.routing import OperatorVisit, page_router
 from serving_layer.query.catalogue import Catalogue
@@ -35,18 +35,20 @@ router = page_router()
 PAGE_SIZE = 100
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 CAUSE_NAMES: Mapping[str, str] = {
-    "waited": noted("Late events"),
-    "definition changed": noted("New definition"),
-    "miskeyed": noted("Wrong partition"),
-    "unexplained": noted("Unexplained"),
-    "rolled back": noted("Rollback"),
+    "waited": gettext_noop("Late events"),
+    "definition changed": gettext_noop("New definition"),
+    "miskeyed": gettext_noop("Wrong partition"),
+    "unexplained": gettext_noop("Unexplained"),
+    "rolled back": gettext_noop("Rollback"),
 }
 CAUSE_TEXTS: Mapping[str, str] = {
-    "waited": noted("Events that arrived too late for live numbers. Nothing to do."),
-    "definition changed": noted("The view is computed in another way now. Nothing to do."),
-    "miskeyed": noted("One event arrived in two partitions. Configure the sender to use the store as the key."),
-    "unexplained": noted("Live numbers and events disagree. Run `galatea verify`, then `galatea speed restart`."),
-    "rolled back": noted("An older publication was published again. Nothing to do."),
+    "waited": gettext_noop("Events that arrived too late for live numbers. Nothing to do."),
+    "definition changed": gettext_noop("The view is computed in another way now. Nothing to do."),
+    "miskeyed": gettext_noop("One event arrived in two partitions. Configure the sender to use the store as the key."),
+    "unexplained": gettext_noop(
+        "Live numbers and events disagree. Run `galatea verify`, then `galatea speed restart`."
+    ),
+    "rolled back": gettext_noop("An older publication was published again. Nothing to do."),
 }
 
 

@@ -35,7 +35,7 @@ from serving_layer.api.dead_letters import (
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.cells import source_name
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.routing import Form, OperatorVisit, Visit, invalid_field, page_router
 from serving_layer.timeline import zone_named
 from views.core.cut import seconds
@@ -51,7 +51,12 @@ PAGE_SIZE = 50
 REPLAY_LIMIT = 200
 """Dead letters that one form replays; the next form continues after them."""
 FILTERS = ("reason", "source", "from", "to")
-FILTER_NAMES = {"reason": noted("Reason"), "source": noted("Source"), "from": noted("From"), "to": noted("To")}
+FILTER_NAMES = {
+    "reason": gettext_noop("Reason"),
+    "source": gettext_noop("Source"),
+    "from": gettext_noop("From"),
+    "to": gettext_noop("To"),
+}
 REPLAYED = {"": None, "open": False, "replayed": True}
 
 
@@ -123,11 +128,11 @@ async def replay_many(visit: OperatorVisit) -> Response:
 
 
 OUTCOME_NAMES = {
-    "event": noted("become events"),
-    "sent": noted("sent"),
-    "duplicate": noted("exist already"),
-    "refused": noted("still invalid, not sent"),
-    "unknown": noted("not confirmed by Kafka"),
+    "event": gettext_noop("become events"),
+    "sent": gettext_noop("sent"),
+    "duplicate": gettext_noop("exist already"),
+    "refused": gettext_noop("still invalid, not sent"),
+    "unknown": gettext_noop("not confirmed by Kafka"),
 }
 
 

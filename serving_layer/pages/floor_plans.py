@@ -26,7 +26,7 @@ from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.charts import Scale
 from serving_layer.pages.figures import Figure, figure, rounded
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
-from serving_layer.pages.language import UNKNOWN, noted
+from serving_layer.pages.language import UNKNOWN, gettext_noop
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import UPLOAD_TYPE, ConfigurerVisit, ReaderVisit, Visit, content_type, page_router
@@ -37,31 +37,31 @@ from serving_layer.responses.metrics import MetricResponse, Point
 router = page_router()
 Measure = Literal["avg_dwell_duration", "dwell_count", "zone_traffic_in"]
 MEASURES: Mapping[Measure, str] = {
-    "avg_dwell_duration": noted("Average dwell time"),
-    "dwell_count": noted("Dwells"),
-    "zone_traffic_in": noted("Entries"),
+    "avg_dwell_duration": gettext_noop("Average dwell time"),
+    "dwell_count": gettext_noop("Dwells"),
+    "zone_traffic_in": gettext_noop("Entries"),
 }
 WITHIN_SENTENCES: Mapping[Measure, str] = {
-    "avg_dwell_duration": noted("average dwell time"),
-    "dwell_count": noted("dwells"),
-    "zone_traffic_in": noted("entries"),
+    "avg_dwell_duration": gettext_noop("average dwell time"),
+    "dwell_count": gettext_noop("dwells"),
+    "zone_traffic_in": gettext_noop("entries"),
 }
 RANGES: Mapping[RangeName, str] = {
-    "today": noted("Today"),
-    "yesterday": noted("Yesterday"),
-    "last_7_days": noted("Last 7 days"),
-    "last_28_days": noted("Last 28 days"),
-    "last_30_days": noted("Last 30 days"),
-    "last_90_days": noted("Last 90 days"),
-    "this_week": noted("This week"),
-    "week_to_date": noted("Week to date"),
-    "month_to_date": noted("Month to date"),
-    "quarter_to_date": noted("Quarter to date"),
-    "year_to_date": noted("Year to date"),
-    "last_week": noted("Last week"),
-    "last_month": noted("Last month"),
-    "last_quarter": noted("Last quarter"),
-    "last_year": noted("Last year"),
+    "today": gettext_noop("Today"),
+    "yesterday": gettext_noop("Yesterday"),
+    "last_7_days": gettext_noop("Last 7 days"),
+    "last_28_days": gettext_noop("Last 28 days"),
+    "last_30_days": gettext_noop("Last 30 days"),
+    "last_90_days": gettext_noop("Last 90 days"),
+    "this_week": gettext_noop("This week"),
+    "week_to_date": gettext_noop("Week to date"),
+    "month_to_date": gettext_noop("Month to date"),
+    "quarter_to_date": gettext_noop("Quarter to date"),
+    "year_to_date": gettext_noop("Year to date"),
+    "last_week": gettext_noop("Last week"),
+    "last_month": gettext_noop("Last month"),
+    "last_quarter": gettext_noop("Last quarter"),
+    "last_year": gettext_noop("Last year"),
 }
 COLUMNS: Sequence[Measure] = ("zone_traffic_in", "dwell_count", "avg_dwell_duration")
 SHARE: Measure = "dwell_count"

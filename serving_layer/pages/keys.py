@@ -13,22 +13,27 @@ from serving_layer.api.parameters import DEFAULT_TENANT
 from serving_layer.errors import BadQuestionError
 from serving_layer.keys.key import SCOPES, Key, Scope, checked_name_of_key, checked_scopes
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.routing import Form, OperatorVisit, Visit, page_router
 
 router = page_router()
 PATH = "/keys"
 SCOPE_TEXTS: dict[Scope, str] = {
-    "read": noted("read numbers and stores, save views, and share pages by link for up to 90 days"),
-    "ingest": noted("send events"),
-    "configure": noted(
+    "read": gettext_noop("read numbers and stores, save views, and share pages by link for up to 90 days"),
+    "ingest": gettext_noop("send events"),
+    "configure": gettext_noop(
         "change alert rules, webhooks, floor plans and annotations, and what other keys saved or shared"
     ),
-    "operate": noted("recompute, roll back and fix dead letters; all tenants only"),
+    "operate": gettext_noop("recompute, roll back and fix dead letters; all tenants only"),
 }
 USUAL_DAYS, MAX_DAYS, MAX_DIGITS = 365, 3650, 4
 MAX_TEXT = 256
-ACTIVE, EXPIRED, REVOKED, UNSIGNED = noted("active"), noted("expired"), noted("revoked"), noted("unsigned")
+ACTIVE, EXPIRED, REVOKED, UNSIGNED = (
+    gettext_noop("active"),
+    gettext_noop("expired"),
+    gettext_noop("revoked"),
+    gettext_noop("unsigned"),
+)
 
 
 class ListedKey(NamedTuple):

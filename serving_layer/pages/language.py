@@ -43,7 +43,7 @@ _current: ContextVar[Language] = ContextVar("language", default=_ENGLISH)
 
 
 @contextmanager
-def speaking(language: Language) -> Iterator[None]:
+def use_language(language: Language) -> Iterator[None]:
     """Write in this language until the end of the block."""
     token = _current.set(language)
     try:
@@ -80,7 +80,7 @@ def ngettext(one: str, many: str, number: int) -> str:
     return translations(current()).ngettext(one, many, number)
 
 
-def noted(text: str) -> str:
+def gettext_noop(text: str) -> str:
     """Mark a text for the catalogue where it is defined; it is translated where it is shown."""
     return text
 

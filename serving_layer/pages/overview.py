@@ -17,7 +17,7 @@ from serving_layer.pages.annotations import annotations_of
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.charts import ChartRow, chart_rows
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.pickers import FIRST_GROUPS
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
@@ -31,12 +31,12 @@ from views.core.local_time import BusinessDays
 router = page_router()
 SALES = "net_sales"
 TILES: dict[str, str] = {
-    SALES: noted("Net sales"),
-    "traffic_in": noted("Visitors"),
-    "conversion_rate": noted("Conversion"),
-    "total_transactions_count": noted("Receipts"),
-    "avg_transaction_value": noted("Average receipt"),
-    "avg_items_per_transaction": noted("Items per receipt"),
+    SALES: gettext_noop("Net sales"),
+    "traffic_in": gettext_noop("Visitors"),
+    "conversion_rate": gettext_noop("Conversion"),
+    "total_transactions_count": gettext_noop("Receipts"),
+    "avg_transaction_value": gettext_noop("Average receipt"),
+    "avg_items_per_transaction": gettext_noop("Items per receipt"),
 }
 LEADING, GROUPS_SHOWN, ALERTS_SHOWN = 5, 8, 5
 
@@ -180,9 +180,9 @@ async def _chain(
     compared = {metric: replace(query, compare=period.compared_with) for metric, query in now.items()}
     trend = replace(total, grain=period.grain, compare=None if period.grain == "hour" else period.compared_with)
     ranked = replace(total, by=(), sort="-value", top=LEADING)
-    rankings = {noted("Top stores"): ranked}
+    rankings = {gettext_noop("Top stores"): ranked}
     if len(stores) > LEADING:
-        rankings[noted("Bottom stores")] = replace(ranked, sort="value")
+        rankings[gettext_noop("Bottom stores")] = replace(ranked, sort="value")
     if group:
         rankings[f"group:{group}"] = replace(ranked, by=(f"group:{group}",), top=GROUPS_SHOWN)
     before = hours_before(trend, period)

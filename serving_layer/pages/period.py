@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.query.ranges import Dates, RangeName, named_dates
 from views.core.local_time import FIRST_YEAR, LAST_YEAR, ONE_DAY, BusinessDays
 
@@ -23,38 +23,38 @@ Preset = Literal[
 Compare = Literal["previous_week", "previous_period", "previous_year", "none"]
 PageGrain = Literal["hour", "day", "week", "month"]
 PRESETS: dict[Preset, str] = {
-    "today": noted("Today"),
-    "yesterday": noted("Yesterday"),
-    "last_7_days": noted("7 days"),
-    "last_28_days": noted("28 days"),
-    "month_to_date": noted("This month"),
-    "quarter_to_date": noted("This quarter"),
-    "year_to_date": noted("This year"),
+    "today": gettext_noop("Today"),
+    "yesterday": gettext_noop("Yesterday"),
+    "last_7_days": gettext_noop("7 days"),
+    "last_28_days": gettext_noop("28 days"),
+    "month_to_date": gettext_noop("This month"),
+    "quarter_to_date": gettext_noop("This quarter"),
+    "year_to_date": gettext_noop("This year"),
 }
 COMPARISONS: dict[Compare, str] = {
-    "previous_week": noted("Previous week"),
-    "previous_period": noted("Previous period"),
-    "previous_year": noted("Previous year"),
-    "none": noted("No comparison"),
+    "previous_week": gettext_noop("Previous week"),
+    "previous_period": gettext_noop("Previous period"),
+    "previous_year": gettext_noop("Previous year"),
+    "none": gettext_noop("No comparison"),
 }
 COMPARED: dict[Compare, str] = {
-    "previous_week": noted("compared with the previous week"),
-    "previous_period": noted("compared with the previous period"),
-    "previous_year": noted("compared with the previous year"),
+    "previous_week": gettext_noop("compared with the previous week"),
+    "previous_period": gettext_noop("compared with the previous period"),
+    "previous_year": gettext_noop("compared with the previous year"),
     "none": "",
 }
 LINES_BEFORE: dict[Compare, str] = {
-    "previous_week": noted("previous week"),
-    "previous_period": noted("previous period"),
-    "previous_year": noted("previous year"),
+    "previous_week": gettext_noop("previous week"),
+    "previous_period": gettext_noop("previous period"),
+    "previous_year": gettext_noop("previous year"),
     "none": "",
 }
 """The name of the line of a chart that is compared with. Not every language makes it from a title by small letters."""
 GRAIN_NAMES: dict[PageGrain, str] = {
-    "hour": noted("Hours"),
-    "day": noted("Days"),
-    "week": noted("Weeks"),
-    "month": noted("Months"),
+    "hour": gettext_noop("Hours"),
+    "day": gettext_noop("Days"),
+    "week": gettext_noop("Weeks"),
+    "month": gettext_noop("Months"),
 }
 BOUNDS: dict[PageGrain, tuple[int, int]] = {"hour": (1, 14), "day": (2, 400), "week": (14, 3660), "month": (32, 3660)}
 """How many days a page must and may have to be drawn with that grain: so that a line has points, and not too many."""

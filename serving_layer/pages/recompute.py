@@ -14,7 +14,7 @@ from serving_layer.api.publications import RecomputeQuestion
 from serving_layer.pages.cells import view_name
 from serving_layer.pages.figures import duration, instant
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.pickers import names_of, store_groups
 from serving_layer.pages.routing import Form, OperatorVisit, Visit, invalid_field, page_router
 from serving_layer.responses.encoding import fields_of
@@ -24,25 +24,25 @@ from views.control.recompute import RecomputeRequest
 router = page_router()
 STEPS = ("asked", "planning", "planned", "computing", "computed")
 STATE_NAMES = {
-    "asked": noted("Waiting"),
-    "planning": noted("Planning"),
-    "planned": noted("Planned"),
-    "computing": noted("Computing"),
-    "computed": noted("Computed"),
-    "published": noted("Published"),
-    "previewed": noted("Preview ready"),
-    "unchanged": noted("No changes"),
-    "failed": noted("Failed"),
+    "asked": gettext_noop("Waiting"),
+    "planning": gettext_noop("Planning"),
+    "planned": gettext_noop("Planned"),
+    "computing": gettext_noop("Computing"),
+    "computed": gettext_noop("Computed"),
+    "published": gettext_noop("Published"),
+    "previewed": gettext_noop("Preview ready"),
+    "unchanged": gettext_noop("No changes"),
+    "failed": gettext_noop("Failed"),
 }
 REPORT_NAMES = {
-    "base": noted("Compared with publication"),
-    "cut": noted("Covers what was received before"),
-    "days": noted("Days computed"),
-    "partitions_total": noted("Days by view and store"),
-    "blocks": noted("Blocks written"),
-    "repeats": noted("Duplicate events"),
-    "conflicts": noted("Duplicates with other content"),
-    "miskeyed": noted("Events in two partitions"),
+    "base": gettext_noop("Compared with publication"),
+    "cut": gettext_noop("Covers what was received before"),
+    "days": gettext_noop("Days computed"),
+    "partitions_total": gettext_noop("Days by view and store"),
+    "blocks": gettext_noop("Blocks written"),
+    "repeats": gettext_noop("Duplicate events"),
+    "conflicts": gettext_noop("Duplicates with other content"),
+    "miskeyed": gettext_noop("Events in two partitions"),
 }
 LISTED = 20
 """Recomputes in the history."""

@@ -23,7 +23,7 @@ from serving_layer.api.parameters import write_id
 from serving_layer.pages import charts, figures, language
 from serving_layer.pages.assets import address
 from serving_layer.pages.flags import flag_text
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.period import COMPARISONS, GRAIN_NAMES
 from serving_layer.pages.pickers import MOST_LISTED
 from serving_layer.pages.queries import PageQuery
@@ -75,7 +75,7 @@ def _with_code(sentence: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(sentence))))  # noqa: S704 - escaped before
 
 
-_REASONS = {LATE_EVENTS_REASON: noted("late events")}
+_REASONS = {LATE_EVENTS_REASON: gettext_noop("late events")}
 
 
 def _reason(why: str) -> str:
@@ -89,27 +89,27 @@ def _as_data(values: object) -> str:
 
 
 SCRIPT_TEXTS = (
-    noted("Live"),
-    noted("updated {age} ago"),
-    noted("Paused in the background"),
-    noted("No response; these are the last known numbers"),
-    noted("Too many requests; waiting {time} before the next one"),
-    noted("as of {time} UTC"),
-    noted("nothing to compare with"),
-    noted("from {number}"),
-    noted("points"),
-    noted("Loading history"),
-    noted("Nothing sold yet today"),
-    noted("All of it is final"),
-    noted("{share} % of it provisional"),
-    noted("final"),
-    noted("provisional"),
-    noted("unknown"),
-    noted("so far"),
-    noted("not started"),
-    noted("Copied."),
-    noted("Selected: copy it with the keyboard."),
-    noted("Chart saved."),
+    gettext_noop("Live"),
+    gettext_noop("updated {age} ago"),
+    gettext_noop("Paused in the background"),
+    gettext_noop("No response; these are the last known numbers"),
+    gettext_noop("Too many requests; waiting {time} before the next one"),
+    gettext_noop("as of {time} UTC"),
+    gettext_noop("nothing to compare with"),
+    gettext_noop("from {number}"),
+    gettext_noop("points"),
+    gettext_noop("Loading history"),
+    gettext_noop("Nothing sold yet today"),
+    gettext_noop("All of it is final"),
+    gettext_noop("{share} % of it provisional"),
+    gettext_noop("final"),
+    gettext_noop("provisional"),
+    gettext_noop("unknown"),
+    gettext_noop("so far"),
+    gettext_noop("not started"),
+    gettext_noop("Copied."),
+    gettext_noop("Selected: copy it with the keyboard."),
+    gettext_noop("Chart saved."),
 )
 """The texts of `static/*.js`, which find their translations in the page."""
 

@@ -32,7 +32,7 @@ from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problems import HEADERS_OF, REFUSALS, headers_of
 from serving_layer.keys.key import Scope
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import language_of, speaking
+from serving_layer.pages.language import language_of, use_language
 from serving_layer.pages.queries import PageQueries
 from serving_layer.pages.rendering import address_of, address_to_return_to, render
 from serving_layer.pages.sessions import SHARED_VISIT, SharedVisit, Visitor, forget_session, visitor_of
@@ -274,7 +274,7 @@ class PageRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_page(request: Request) -> Response:
-            with speaking(language_of(request)):
+            with use_language(language_of(request)):
                 return await handle_in_language(request)
 
         async def handle_in_language(request: Request) -> Response:
@@ -364,7 +364,7 @@ async def error_page(request: Request, status: int, message: str, do: str) -> Re
     """A page that says what happened and what to do next."""
     values = {"message": message, "do": do}
     visitor = await visitor_if_known(request)
-    with speaking(language_of(request)):  # an error outside of all pages has no language yet
+    with use_language(language_of(request)):  # an error outside of all pages has no language yet
         response = render(request, "error.html", visitor, values, status=status)
     response.headers.update(HEADERS_OF.get(status, {}))
     return response

@@ -14,7 +14,7 @@ from serving_layer.api.parameters import write_id
 from serving_layer.pages import language
 from serving_layer.pages.cells import source_name
 from serving_layer.pages.figures import SIGNS, age, instant, rounded
-from serving_layer.pages.language import UNKNOWN, noted
+from serving_layer.pages.language import UNKNOWN, gettext_noop
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.pickers import names_of
 from serving_layer.pages.routing import ReaderVisit, page_router
@@ -30,15 +30,15 @@ Shown = Literal["", "problems", "silent", "never", "gaps", "unknown", "ok"]
 PROBLEMS: tuple[SensorState, ...] = ("silent", "never", "gaps")
 ORDER = (*PROBLEMS, "unknown", "ok")
 STATE_TEXTS = {
-    "silent": noted("silent"),
-    "never": noted("no signal"),
-    "gaps": noted("gaps"),
-    "unknown": noted("not known"),
-    "ok": noted("ok"),
+    "silent": gettext_noop("silent"),
+    "never": gettext_noop("no signal"),
+    "gaps": gettext_noop("gaps"),
+    "unknown": gettext_noop("not known"),
+    "ok": gettext_noop("ok"),
 }
 MEASURED_TEXTS = {
-    "other_lines": noted("measured by all door lines that belong to no other sensor"),
-    None: noted("nothing shows whether it is alive"),
+    "other_lines": gettext_noop("measured by all door lines that belong to no other sensor"),
+    None: gettext_noop("nothing shows whether it is alive"),
 }
 """What a visitor would not expect: heartbeats are counted by sensor, and a counter by its door line."""
 LOW_PERCENT = 95

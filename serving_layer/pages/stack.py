@@ -10,7 +10,7 @@ from serving_layer.health.freshness import FreshnessReport
 from serving_layer.health.watched import READERS, LagMeasurement
 from serving_layer.pages.figures import duration, rounded
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import ngettext, noted
+from serving_layer.pages.language import gettext_noop, ngettext
 from serving_layer.pages.routing import ReaderVisit, page_router
 
 router = page_router()
@@ -18,16 +18,21 @@ SILENT_AFTER = timedelta(seconds=60)
 """A running reader measures itself more often."""
 BEHIND_AFTER = timedelta(seconds=30)
 """Some records have always just arrived: a reader is behind only if one waits longer than its usual round."""
-ROLES = {"archive": noted("stores every event"), "speed": noted("counts live numbers")}
-RUNNING, BEHIND, SILENT, NEVER_SEEN = noted("running"), noted("behind"), noted("silent"), noted("never seen")
-START = noted("Run `galatea status` on the machine; `galatea up` starts what is down.")
-WAIT = noted("It catches up by itself. If it does not within ten minutes, run `galatea doctor`.")
+ROLES = {"archive": gettext_noop("stores every event"), "speed": gettext_noop("counts live numbers")}
+RUNNING, BEHIND, SILENT, NEVER_SEEN = (
+    gettext_noop("running"),
+    gettext_noop("behind"),
+    gettext_noop("silent"),
+    gettext_noop("never seen"),
+)
+START = gettext_noop("Run `galatea status` on the machine; `galatea up` starts what is down.")
+WAIT = gettext_noop("It catches up by itself. If it does not within ten minutes, run `galatea doctor`.")
 
 
 LEFT_BECAUSE = {
-    "not_small": noted("They wait for the schedule: a rebuild would not be small."),
-    "changed_definitions": noted("They wait for the schedule: views were changed."),
-    "rolled_back": noted("They wait for the schedule: a rebuild would undo the rollback."),
+    "not_small": gettext_noop("They wait for the schedule: a rebuild would not be small."),
+    "changed_definitions": gettext_noop("They wait for the schedule: views were changed."),
+    "rolled_back": gettext_noop("They wait for the schedule: a rebuild would undo the rollback."),
 }
 
 

@@ -16,7 +16,7 @@ from serving_layer.pages.charts import ChartRow, HeatMap, chart_rows, heat_map
 from serving_layer.pages.figures import instant
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.language import ngettext, noted
+from serving_layer.pages.language import gettext_noop, ngettext
 from serving_layer.pages.overview import as_now, hours_before, until_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.products import product_rows
@@ -31,32 +31,32 @@ from views.core.local_time import BusinessDays
 router = page_router()
 
 TILES = {
-    "net_sales": noted("Net sales"),
-    "traffic_in": noted("Visitors"),
-    "conversion_rate": noted("Conversion"),
-    "total_transactions_count": noted("Receipts"),
-    "avg_transaction_value": noted("Average receipt"),
-    "avg_items_per_transaction": noted("Items per receipt"),
+    "net_sales": gettext_noop("Net sales"),
+    "traffic_in": gettext_noop("Visitors"),
+    "conversion_rate": gettext_noop("Conversion"),
+    "total_transactions_count": gettext_noop("Receipts"),
+    "avg_transaction_value": gettext_noop("Average receipt"),
+    "avg_items_per_transaction": gettext_noop("Items per receipt"),
 }
 PASSING = {
-    "outside_traffic": noted("Outside"),
-    "in_store_traffic": noted("Inside"),
-    "capture_rate": noted("Capture"),
-    "avg_stay_time": noted("Average stay"),
-    "bounce_rate": noted("Left soon after"),
+    "outside_traffic": gettext_noop("Outside"),
+    "in_store_traffic": gettext_noop("Inside"),
+    "capture_rate": gettext_noop("Capture"),
+    "avg_stay_time": gettext_noop("Average stay"),
+    "bounce_rate": gettext_noop("Left soon after"),
 }
 QUEUE = {
-    "avg_queue_wait": noted("Average wait"),
-    "p90_queue_wait": noted("9 in 10 waited at most"),
-    "max_queue_length": noted("Longest queue"),
-    "queue_served": noted("Served"),
-    "queue_abandonment_rate": noted("Left the queue"),
+    "avg_queue_wait": gettext_noop("Average wait"),
+    "p90_queue_wait": gettext_noop("9 in 10 waited at most"),
+    "max_queue_length": gettext_noop("Longest queue"),
+    "queue_served": gettext_noop("Served"),
+    "queue_abandonment_rate": gettext_noop("Left the queue"),
 }
 CHARTS = {
-    "net_sales": noted("Sales"),
-    "traffic_in": noted("Visitors"),
-    "conversion_rate": noted("Conversion"),
-    "capture_rate": noted("Capture"),
+    "net_sales": gettext_noop("Sales"),
+    "traffic_in": gettext_noop("Visitors"),
+    "conversion_rate": gettext_noop("Conversion"),
+    "capture_rate": gettext_noop("Capture"),
 }
 """The metric of each chart, with its title."""
 WAITS, STAYS, PRODUCTIVITY, CONTEXT, TILLS, PRODUCTS = (

@@ -14,7 +14,7 @@ from pydantic import Field
 from master_dataset.registry.stores import Store
 from serving_layer.pages.business_day import BusinessDay, is_closed
 from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.overview import as_now, over, period_of_chain, until_of, zone_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
@@ -30,12 +30,12 @@ SPARK_DAYS = 14
 SALES = "net_sales"
 METRICS = (SALES, "traffic_in", "conversion_rate")
 SORTS: dict[str, tuple[str, Sort, str]] = {
-    "sales": (SALES, "-value", noted("Highest sales")),
-    "least": (SALES, "value", noted("Lowest sales")),
-    "rise": (SALES, "-change", noted("Biggest rise")),
-    "fall": (SALES, "change", noted("Biggest fall")),
-    "visitors": ("traffic_in", "-value", noted("Most visitors")),
-    "conversion": ("conversion_rate", "-value", noted("Highest conversion")),
+    "sales": (SALES, "-value", gettext_noop("Highest sales")),
+    "least": (SALES, "value", gettext_noop("Lowest sales")),
+    "rise": (SALES, "-change", gettext_noop("Biggest rise")),
+    "fall": (SALES, "change", gettext_noop("Biggest fall")),
+    "visitors": ("traffic_in", "-value", gettext_noop("Most visitors")),
+    "conversion": ("conversion_rate", "-value", gettext_noop("Highest conversion")),
 }
 """Metric, order and title of each way to sort but by name."""
 BY_NAME = "name"
@@ -118,7 +118,7 @@ async def get_stores(visit: ReaderVisit, asked: Annotated[StoresFilter, Query()]
         "is_table": (asked.view or ("table" if len(found) >= TABLE_FROM else "cards")) == "table",
         "is_sorted": is_sorted,
         "most_sorted": MOST_TOP,
-        "sorts": {**{name: title for name, (_m, _s, title) in SORTS.items()}, BY_NAME: noted("Name")},
+        "sorts": {**{name: title for name, (_m, _s, title) in SORTS.items()}, BY_NAME: gettext_noop("Name")},
         "groups": _groups(every),
         "is_partial": is_partial,
         "unfinished": next((line for line in lines if line.until), lines[0] if lines else None),

@@ -6,7 +6,7 @@ A day is missing only if there should be data: the store was open, has the sourc
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Annotated, Literal, NamedTuple, Self
 
 from fastapi import Query, Response
@@ -18,7 +18,7 @@ from serving_layer.health.freshness import FreshnessReport
 from serving_layer.pages.business_day import BusinessDay, open_periods
 from serving_layer.pages.cells import source_name, view_name
 from serving_layer.pages.figures import instant
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.pickers import stores_with_cells
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure
 from serving_layer.pages.routing import ReaderVisit, page_router
@@ -28,27 +28,26 @@ from serving_layer.responses.metrics import Point, Series
 from serving_layer.timeline import zone_named
 from views.core import View
 from views.core.cut import seconds
-from views.core.local_time import BusinessDays
+from views.core.local_time import ONE_DAY, BusinessDays
 from views.core.metric import Metric
 
 router = page_router()
 DAYS, STORES = 14, 24
 """Of one grid."""
-DAY = timedelta(days=1)
 MAX_CORRECTIONS = 1000
 """How many lines of the ledger are read: the grid shows where to look, the ledger itself says everything."""
 
 DayState = Literal["final", "provisional", "missing", "corrected", "closed", "later", "no source", "not begun"]
 """`not begun`: no data yet, neither on that day nor in the weeks before."""
 STATE_TEXTS: Mapping[DayState, str] = {
-    "final": noted("final"),
-    "provisional": noted("provisional"),
-    "corrected": noted("corrected"),
-    "missing": noted("missing"),
-    "closed": noted("closed"),
-    "no source": noted("no sensor"),
-    "not begun": noted("no data yet"),
-    "later": noted("not started"),
+    "final": gettext_noop("final"),
+    "provisional": gettext_noop("provisional"),
+    "corrected": gettext_noop("corrected"),
+    "missing": gettext_noop("missing"),
+    "closed": gettext_noop("closed"),
+    "no source": gettext_noop("no sensor"),
+    "not begun": gettext_noop("no data yet"),
+    "later": gettext_noop("not started"),
 }
 
 
@@ -86,8 +85,8 @@ async def get_views(
         "state_texts": STATE_TEXTS,
         "grid": await _grid(visit.queries, shown, ends, corrected, fresh),
         "last": ends,
-        "earlier": ends - DAYS * DAY,
-        "later": min(ends + DAYS * DAY, today) if ends < today else None,
+        "earlier": ends - DAYS * ONE_DAY,
+        "later": min(ends + DAYS * ONE_DAY, today) if ends < today else None,
         "number": number,
         "pages": -(-len(stores) // STORES),
         "metric": finality_metric(catalogue, corrected.view),
@@ -145,7 +144,7 @@ def _window(text: str) -> int:
 async def _grid(
     queries: PageQueries, stores: Sequence[Store], last: date, corrected: CorrectedDays, fresh: FreshnessReport
 ) -> Grid:
-    days = [last - DAY * number for number in range(DAYS)]
+    days = [last - ONE_DAY * number for number in range(DAYS)]
     metric = finality_metric(queries.service.catalogue, corrected.view)
     if not stores or metric is None:
         return Grid(days, [], None, None)
@@ -153,7 +152,7 @@ async def _grid(
         metric.id,
         tuple(store.id for store in stores),
         days[-1].isoformat(),
-        (last + DAY).isoformat(),
+        (last + ONE_DAY).isoformat(),
         "day",
         by=("currency",) if metric.is_of_money else (),
         partial=bool(fresh.snapshot.missing),
@@ -221,7 +220,7 @@ class DayStates:
         return explained[::-1]
 
     async def _has_cells(self, store: Store, day: date) -> bool:
-        span = (day.isoformat(), (day + DAY).isoformat())
+        span = (day.isoformat(), (day + ONE_DAY).isoformat())
         return await self.queries.has_cells(self.corrected.view, store, span, partial=self.is_partial)
 
 

@@ -40,11 +40,10 @@ from serving_layer.responses.metrics import LeftOut
 from serving_layer.timeline import GRAINS, Grain, QueryRange, Timeline, read_bound, zone_named
 from views.core import View
 from views.core.formula import FormulaValue
-from views.core.local_time import STEP, BusinessDays, Span, round_down, round_up
+from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, round_down, round_up
 from views.core.metric import Metric
 
 Hours = Literal["all", "open"]
-DAY = 86_400
 Sort = Literal["value", "-value", "change", "-change", "name"]
 BY_STORE, BY_TOTAL, BY_GROUP = "store", "total", "group:"
 MOST_TOP = 1000
@@ -229,11 +228,6 @@ class ResolvedQuery:
     proofs: tuple[View, ...] = ()
 
     @property
-    def adds_points(self) -> bool:
-        """Whether the points of several stores or series are added up, or compared with each other."""
-        return self.merges_stores or self.ranking is not None
-
-    @property
     def counts_open_windows(self) -> bool:
         """Whether only windows inside the opening hours count: asked for, or because of the metric."""
         return self.only_open or self.metric.is_open_only
@@ -404,7 +398,7 @@ def query_span(  # noqa: PLR0913 - a range in three parts, and what it is read w
     first, last = round_down(read_bound(start, days.start, "from")), round_up(read_bound(end, days.start, "to"))
     if last - first < STEP:
         raise BadQuestionError(f"`to={end}` is not after `from={start}`.", do="`from` is inclusive and `to` exclusive.")
-    length = (last - first) / DAY
+    length = (last - first) / ONE_DAY.total_seconds()
     fine, coarse = ranges.fine_days, ranges.coarse_days
     if grain in ("15m", "hour") and length > fine:
         fits = "`grain=day`" if length <= coarse else f"at most {fine} days"

@@ -13,7 +13,7 @@ from serving_layer.admin.corrections import CorrectionsRequest, CorrectionsServi
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.errors import DefinitionNotPublishedError, PublicationCollectedError
 from serving_layer.off_loop import off_loop
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.query.render import money
 from serving_layer.reports.period import ReportPeriod
 from serving_layer.responses.encoding import Number, iso_instant
@@ -30,11 +30,11 @@ STATES = {
 }
 """By view and state, the figure that it is a part of, and its sign."""
 REASONS = {
-    "waited": noted("events arrived too late to be counted live"),
-    "definition changed": noted("the definition of the figure changed"),
-    "miskeyed": noted("an event had been counted twice"),
-    "unexplained": noted("the cause is not known; your operator has an alarm"),
-    "rolled back": noted("an older publication was restored"),
+    "waited": gettext_noop("events arrived too late to be counted live"),
+    "definition changed": gettext_noop("the definition of the figure changed"),
+    "miskeyed": gettext_noop("an event had been counted twice"),
+    "unexplained": gettext_noop("the cause is not known; your operator has an alarm"),
+    "rolled back": gettext_noop("an older publication was restored"),
 }
 SHOWN = 10
 PUBLICATIONS_AT_ONCE, PAGE_SIZE, MOST_PAGES = 200, 1000, 400

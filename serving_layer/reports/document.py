@@ -1,6 +1,6 @@
 """A report in people's words: the lines and rows that a mail, a page and a PDF have in common.
 
-They are in the language that `speaking` says. REST has reasons and alerts in English; here they are translated.
+They are in the language that `use_language` says. REST has reasons and alerts in English; here they are translated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from master_dataset.registry.stores import Store, currency
 from serving_layer.pages import figures, language
-from serving_layer.pages.language import UNKNOWN, ngettext, noted
+from serving_layer.pages.language import UNKNOWN, gettext_noop, ngettext
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.sentences import translated
 from serving_layer.responses.encoding import Number
@@ -29,11 +29,11 @@ from serving_layer.responses.reports import (
 )
 
 LABELS = {
-    "net_sales": noted("Net sales"),
-    "traffic_in": noted("Visitors"),
-    "conversion_rate": noted("Conversion"),
-    "avg_transaction_value": noted("Average receipt"),
-    "total_transactions_count": noted("Receipts"),
+    "net_sales": gettext_noop("Net sales"),
+    "traffic_in": gettext_noop("Visitors"),
+    "conversion_rate": gettext_noop("Conversion"),
+    "avg_transaction_value": gettext_noop("Average receipt"),
+    "total_transactions_count": gettext_noop("Receipts"),
 }
 SUBJECT_CURRENCIES = 3
 MOST_SUBJECT, LEAST_TENANT = 200, 20
@@ -323,7 +323,7 @@ def _alerts(report: Report) -> Iterable[Part]:
         yield Part(_("Also raised in this period"), "", [_alert(each) for each in ended])
 
 
-STATES: Mapping[str, str] = {"open": "", "resolved": noted("resolved"), "retracted": noted("retracted")}
+STATES: Mapping[str, str] = {"open": "", "resolved": gettext_noop("resolved"), "retracted": gettext_noop("retracted")}
 
 
 def _alert(of: ReportAlert) -> str:

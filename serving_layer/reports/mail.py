@@ -21,7 +21,7 @@ class MailContent(NamedTuple):
 
 
 def mail_of(report: Report) -> MailContent:
-    """The mail of a report, in the language that `speaking` says. Nothing in it is loaded from elsewhere."""
+    """The mail of a report, in the language that `use_language` says. Nothing in it is loaded from elsewhere."""
     document, spoken = Document.of(report), language.current()
     values = {"report": document, "language": spoken}
     html, text = (_TEMPLATES.get_template(name).render(values) for name in ("mail.html", "mail.txt"))

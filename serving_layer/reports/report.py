@@ -14,9 +14,9 @@ from msgspec import UNSET, UnsetType
 from master_dataset.registry.stores import Store
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.alerts.history import AlertListing, AlertsRequest, AuditReader, StoredAlert, audited_cut
-from serving_layer.pages.business_day import DAY, is_closed
+from serving_layer.pages.business_day import is_closed
 from serving_layer.pages.charts import provisional_share
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.query.stores import MOST_STORES
 from serving_layer.reports.corrections import corrections_of
@@ -35,6 +35,7 @@ from serving_layer.responses.reports import (
     ReportTrendPoint,
 )
 from serving_layer.timeline import zone_named
+from views.core.local_time import ONE_DAY
 
 SALES = "net_sales"
 METRICS = (SALES, "traffic_in", "conversion_rate", "avg_transaction_value", "total_transactions_count")
@@ -44,18 +45,18 @@ COVERED_PERCENT = 95
 """Below it, sensors have gaps, as `low_coverage` says."""
 STORES_RANKED, GAPS_SHOWN, ALERTS_SHOWN, ALERTS_COUNTED = 5, 10, 10, 1000
 REASONS = {
-    "loading": noted("history is still loading"),
-    "masked": noted("sensors worked for less than half of the time"),
-    "no_source": noted("no store has a sensor for it"),
-    "no_opening_hours": noted("opening hours are not known"),
+    "loading": gettext_noop("history is still loading"),
+    "masked": gettext_noop("sensors worked for less than half of the time"),
+    "no_source": gettext_noop("no store has a sensor for it"),
+    "no_opening_hours": gettext_noop("opening hours are not known"),
 }
 """Why a value is not known, by the flag of its point."""
 NOTHING_COUNTED = {
-    "conversion_rate": noted("no visitors were counted"),
-    "avg_transaction_value": noted("there are no sale receipts"),
-    COVERAGE: noted("no sensor is registered"),
+    "conversion_rate": gettext_noop("no visitors were counted"),
+    "avg_transaction_value": gettext_noop("there are no sale receipts"),
+    COVERAGE: gettext_noop("no sensor is registered"),
 }
-NO_DATA = noted("there is no data")
+NO_DATA = gettext_noop("there is no data")
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,8 @@ async def _answered(queries: PageQueries, period: ReportPeriod, of: Sequence[Sto
 
 def _was_closed(store: Store, period: ReportPeriod) -> bool:
     """Whether it was closed on every day of the period: it is not among the weakest."""
-    days = (period.end - period.start) // DAY
-    return all(is_closed(store, period.start + number * DAY) for number in range(days))
+    days = (period.end - period.start) // ONE_DAY
+    return all(is_closed(store, period.start + number * ONE_DAY) for number in range(days))
 
 
 def _has_sensor(store: Store, period: ReportPeriod) -> bool:

@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from serving_layer.sql.constants import TIMES, Constants, Evaluate, Moment, is_constant
 from serving_layer.sql.table import DATE, EVERYTHING, INSTANT, TEXT, WHOLE, Span
+from views.core.local_time import ONE_DAY
 
-ONE_DAY = timedelta(days=1)
 _MIXED = 2 * ONE_DAY
 """How far apart the days of a text are under the types that it may take beside constants of other types."""
 _UNITS = {

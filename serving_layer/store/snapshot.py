@@ -46,9 +46,8 @@ from serving_layer.store.readers import (
 )
 from views.control.publication import Pointer
 from views.core import View
-from views.core.local_time import round_down
+from views.core.local_time import ONE_DAY, round_down
 
-DAY = timedelta(days=1)
 SNAPSHOTS_KEPT, SCOPES_KEPT = 4, 1000
 """Snapshots of which a process keeps the progress of stores, and visibility scopes whose part of it."""
 CLOCK_SECONDS = 1.0
@@ -134,9 +133,9 @@ class ReadSnapshot:
         """
         if self.read_until is None:
             return ()
-        last = self.read_until.astimezone(UTC).date() + DAY
-        first = max(self.pointer.cut.astimezone(UTC), self.read_until.astimezone(UTC) - ttl - DAY).date()
-        return [first + DAY * number for number in range((last - first).days + 1)]
+        last = self.read_until.astimezone(UTC).date() + ONE_DAY
+        first = max(self.pointer.cut.astimezone(UTC), self.read_until.astimezone(UTC) - ttl - ONE_DAY).date()
+        return [first + ONE_DAY * number for number in range((last - first).days + 1)]
 
     def refuse_unpublished(self, view: View) -> None:
         """Raise DefinitionNotPublishedError if the definition of the view is not the published one."""
@@ -413,7 +412,7 @@ async def publication_entry(published: PublishedReader, number: int) -> Publicat
 
 def expires_at(since: datetime, ttl: timedelta) -> datetime:
     """When the speed rows of what was received since then begin to expire, with a day to spare (R10)."""
-    return since + ttl - DAY
+    return since + ttl - ONE_DAY
 
 
 def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:

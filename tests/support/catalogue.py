@@ -17,7 +17,7 @@ from babel.messages.pofile import read_po, write_po
 from serving_layer.pages.language import FOLDER, LANGUAGES, Language
 
 FOLDERS = (FOLDER.parent, FOLDER.parents[1] / "reports")
-KEYWORDS = {"_": None, "gettext": None, "noted": None, "ngettext": (1, 2)}
+KEYWORDS = {"_": None, "gettext": None, "gettext_noop": None, "ngettext": (1, 2)}
 METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 OPTIONS = {"**.html": {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}}
 PLACES = re.compile(r"%\(\w+\)s|%%|\{\w*\}|`[^`]+`")

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from master_dataset.registry.stores import currency
 from serving_layer.pages.figures import figure, suffix
-from serving_layer.pages.language import COOKIE, LANGUAGES, Language, currency_symbol, has_symbol_first, speaking
+from serving_layer.pages.language import COOKIE, LANGUAGES, Language, currency_symbol, has_symbol_first, use_language
 from tests.support import receipt
 from tests.support.world_api import EMBEDDER, OPERATOR_KEY, Asking
 from tests.system.pages.sample_stores import NOW
@@ -114,7 +114,7 @@ VALUES = (
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_script_writes_numbers_as_the_server_does(browser: Browser, address: str, language: Language) -> None:
-    with opened(browser) as (page, complaints), speaking(language):
+    with opened(browser) as (page, complaints), use_language(language):
         page.context.add_cookies([{"name": COOKIE, "value": language, "url": address}])
         page.goto(f"{address}/stores/12")
         expect(page.locator("#live-state")).not_to_be_empty()

@@ -10,7 +10,7 @@ from fastapi import Request
 
 from serving_layer.pages import language
 from serving_layer.pages.figures import count, figure, plain_number, rounded
-from serving_layer.pages.language import COOKIE, LANGUAGES, Language, language_of, speaking
+from serving_layer.pages.language import COOKIE, LANGUAGES, Language, language_of, use_language
 from tests.support.world_api import Asking
 from tests.support.world_clients import Browsing
 
@@ -102,7 +102,7 @@ def test_errors_are_pages_in_the_language_of_the_visitor(asking: Asking) -> None
 
 
 def test_a_language_ends_with_its_block() -> None:
-    with speaking("de"):
+    with use_language("de"):
         assert language.current() == "de"
     assert language.current() == "en"
 
@@ -119,7 +119,7 @@ def test_a_language_ends_with_its_block() -> None:
 def test_numbers_are_written_as_readers_of_the_language_write_them(
     spoken: Language, euros: str, crowns: str, percent: str, thousands: str
 ) -> None:
-    with speaking(spoken):
+    with use_language(spoken):
         assert str(figure(Decimal("4228.55"), "money", "EUR")) == euros
         assert str(figure(5, "money", "CZK")) == crowns
         assert str(figure(33.333, "percent")) == percent
@@ -136,7 +136,7 @@ def test_numbers_are_written_as_readers_of_the_language_write_them(
     ],
 )
 def test_dates_are_written_in_the_order_of_the_language(spoken: Language, short: str, long: str) -> None:
-    with speaking(spoken):
+    with use_language(spoken):
         assert (language.day(SATURDAY), language.long_day(SATURDAY)) == (short, long)
         assert "2026" in language.day(SATURDAY, "yMMMEd")
         at = datetime(2026, 11, 21, 22, 30, tzinfo=UTC)
@@ -148,7 +148,7 @@ def test_dates_are_written_in_the_order_of_the_language(spoken: Language, short:
 @pytest.mark.parametrize("spoken", LANGUAGES)
 @pytest.mark.parametrize("skeleton", ["MMMEd", "yMMMEd", "MMMd", "yMMMd", "yMMM", "y", "E"])
 def test_every_language_has_every_form_of_a_date_that_pages_use(spoken: Language, skeleton: str) -> None:
-    with speaking(spoken):
+    with use_language(spoken):
         assert re.search(r"\w", language.day(SATURDAY, skeleton))
 
 
@@ -174,7 +174,7 @@ def test_ties_are_rounded_away_from_zero(value: float | Decimal, digits: int, wr
 def test_an_amount_is_written_as_the_language_writes_its_currency(spoken: Language, amount: Decimal) -> None:
     usual = format_currency(amount, "EUR", locale=spoken).replace("-", "\N{MINUS SIGN}")
 
-    with speaking(spoken):
+    with use_language(spoken):
         assert str(figure(amount, "money", "EUR")).replace(" ", NB) == usual
         assert str(figure(amount, "money", "CHF")).count("\N{MINUS SIGN}") == (amount < 0)
 

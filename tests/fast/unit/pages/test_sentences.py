@@ -13,7 +13,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages import language, sentences
 from serving_layer.pages.cells import metric_name, source_name
-from serving_layer.pages.language import LANGUAGES, Language, speaking
+from serving_layer.pages.language import LANGUAGES, Language, use_language
 from serving_layer.pages.sentences import ALERTS, ERRORS, rule_in_words, translated
 from tests.support.world_api import Asking
 from tests.support.world_clients import Browsing
@@ -64,7 +64,7 @@ def test_every_error_that_is_translated_is_one_that_the_code_can_say(text: str) 
 
 @pytest.mark.parametrize("spoken", LANGUAGES[1:])
 def test_values_of_a_sentence_are_kept_and_a_sentence_that_nobody_knows_stays(spoken: Language) -> None:
-    with speaking(spoken):
+    with use_language(spoken):
         known = translated("There is no store `It's. 5 < 6, \n{name}`.")
         assert "`It's. 5 < 6, \n{name}`" in known
         assert "There is" not in known
@@ -74,7 +74,7 @@ def test_values_of_a_sentence_are_kept_and_a_sentence_that_nobody_knows_stays(sp
 
 
 def test_a_long_or_hostile_sentence_is_not_searched_for_long() -> None:
-    with speaking("de"):
+    with use_language("de"):
         assert translated("`x` " * 5000) == "`x` " * 5000
         assert translated("There is no " + "`x` " * 450) == "There is no " + "`x` " * 450
 
@@ -99,12 +99,12 @@ def alerts() -> Iterator[str]:
 @pytest.mark.parametrize("spoken", LANGUAGES[1:])
 def test_every_alert_is_translated_with_its_numbers(spoken: Language) -> None:
     for sentence in alerts():
-        with speaking(spoken):
+        with use_language(spoken):
             found = translated(sentence)
         assert " of store " not in found, sentence
         assert "12" in found
         if "1234.5" in sentence:
-            with speaking(spoken):
+            with use_language(spoken):
                 assert language.number(Decimal("1234.5"), 1) in found
 
 
@@ -151,7 +151,7 @@ RULES: list[tuple[Rule, str, str]] = [
 
 @pytest.mark.parametrize(("rule", "english", "german"), RULES)
 def test_a_rule_is_a_sentence_in_the_language_of_the_page(rule: Rule, english: str, german: str) -> None:
-    with speaking("de"):
+    with use_language("de"):
         names = {"metric": metric_name("sales.zero_tx"), "source": source_name("people_counts")}
         assert rule_in_words(rule) == german.format(**names)
     assert rule_in_words(rule) == english

@@ -8,7 +8,7 @@ from markupsafe import escape
 
 from deploy.reports.mail import Mail
 from serving_layer.alerts.history import HistoryCoverage
-from serving_layer.pages.language import UNKNOWN, Language, speaking
+from serving_layer.pages.language import UNKNOWN, Language, use_language
 from serving_layer.reports.document import Document
 from serving_layer.reports.mail import mail_of
 from tests.fast.unit.reports.conftest import KOSICE, NOW, OTHER, corrected, correction, report_of
@@ -128,7 +128,7 @@ def test_an_alert_that_can_still_change_is_provisional(world: World) -> None:
 def test_a_mail_is_in_the_language_that_was_chosen(asking: Asking, spoken: Language, title: str, said: str) -> None:
     report = report_of(asking)
 
-    with speaking(spoken):
+    with use_language(spoken):
         mail = mail_of(report)
 
     page = words(mail.html)
@@ -151,7 +151,7 @@ def test_alerts_and_reasons_of_a_report_are_translated(world: World) -> None:
     asking.alert_tables.raised("2026-11-20T14:00:00.000Z", store="12", sentence="ATV of store 12: 1234.5, below 2000.")
     report = report_of(asking)
 
-    with speaking("de"):
+    with use_language("de"):
         text = mail_of(report).text
 
     said = "15:00: Durchschnittlicher Bon der Filiale Kosice: 1.234,50 €, unter 2.000,00 €, vorläufig."

@@ -6,7 +6,7 @@ from datetime import date, datetime
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.caching import etag, has, has_any
+from serving_layer.caching import etag, if_none_match, matches_any
 from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
@@ -160,11 +160,16 @@ def test_a_refusal_has_no_tag_and_is_not_kept(world: World) -> None:
     ],
 )
 def test_lists_of_tags_are_read_as_rfc_9110_says(sent: list[str], *, is_known: bool) -> None:
-    assert has(sent, 'W/"a"') is is_known
+    assert if_none_match(sent, 'W/"a"') is is_known
 
 
 def test_an_asterisk_stands_alone() -> None:
-    assert [has_any(["*"]), has_any([" * "]), has_any(['*, "a"']), has_any(["*", "*"])] == [True, True, False, False]
+    assert [matches_any(["*"]), matches_any([" * "]), matches_any(['*, "a"']), matches_any(["*", "*"])] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_every_part_of_what_an_answer_depends_on_is_in_its_tag() -> None:
