@@ -37,11 +37,10 @@ from serving_layer.api.request_bodies import BodyReader
 from serving_layer.api.response_cache import ResponseCacheMiddleware
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.body_drain import BodyDrain
-from serving_layer.http.head import HeadRequests
 from serving_layer.http.hosts import AllowedHosts, HostCheck
 from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
+from serving_layer.http.middleware import HeadRequests, RequestTraces
 from serving_layer.http.problems import install as install_problems
-from serving_layer.http.request_traces import RequestTraces
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator
 from serving_layer.limits import LIMITS, Limits
@@ -52,8 +51,7 @@ from serving_layer.pages.reference import Reference
 from serving_layer.pages.sessions import Sessions
 from serving_layer.pages.shared import SharedPages
 from serving_layer.products.service import ProductService
-from serving_layer.reports import page as report_page
-from serving_layer.reports import rest as reports
+from serving_layer.reports import routes as reports
 from serving_layer.saved.service import SavedService
 from serving_layer.service import QueryService
 
@@ -219,7 +217,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         app.router.routes.extend(router.routes)  # themselves: copies take 50 ms to make, and differ in nothing
     app.add_middleware(ResponseCacheMiddleware)
     install_pages(app, sessions)
-    app.router.routes.extend(report_page.router.routes)
+    app.router.routes.extend(reports.pages.routes)
     install_problems(app)
     install_error_pages(app)
     describe(app)

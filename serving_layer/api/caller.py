@@ -19,9 +19,9 @@ from serving_layer.errors import (
     not_offered,
 )
 from serving_layer.health.freshness import FreshnessService
-from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.invalid_arguments import refuse_unread
 from serving_layer.http.load_shedding import slot_of
+from serving_layer.keys.authenticator import Authenticator, refuse_anonymous_through_proxy
 from serving_layer.keys.key import Caller, Scope
 from serving_layer.saved.service import SavedService
 from serving_layer.saved.shares import SharedQueries, token_in
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from master_dataset.errors import GalateaError
-    from serving_layer.keys.authenticator import Authenticator
 
 READ: Scope = "read"
 AUDITED_SCOPES = frozenset({"configure", "operate"})
@@ -115,7 +114,7 @@ class RequireKeyScope:
         return caller
 
 
-async def authorize(of: HTTPScope, authenticator: "Authenticator", authorization: str | None, scope: Scope) -> Caller:
+async def authorize(of: HTTPScope, authenticator: Authenticator, authorization: str | None, scope: Scope) -> Caller:
     """Authorize the request with this ASGI scope, and count it until its response begins.
 
     A wrong key is counted once for a request, also if the cache of responses and the route both ask. Raises what
@@ -178,7 +177,7 @@ def audit_details(of: HTTPScope, *details: str) -> None:
 
 
 async def _authorize_key(
-    of: HTTPScope, authenticator: "Authenticator", authorization: str | None, scope: Scope
+    of: HTTPScope, authenticator: Authenticator, authorization: str | None, scope: Scope
 ) -> Caller:
     refuse_anonymous_through_proxy(of, authorization)
     try:
@@ -188,7 +187,7 @@ async def _authorize_key(
         raise
 
 
-async def _authorize_share(of: HTTPScope, authenticator: "Authenticator", token: str, scope: Scope) -> Caller:
+async def _authorize_share(of: HTTPScope, authenticator: Authenticator, token: str, scope: Scope) -> Caller:
     saved: SavedService | None = of["app"].state.saved
     if saved is None:
         raise InvalidApiKeyError(

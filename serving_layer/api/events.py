@@ -15,8 +15,8 @@ from serving_layer.errors import UnsupportedBodyError, not_offered
 from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.limits import LIMITS
+from serving_layer.responses.dead_letters import EventOutcomes
 from serving_layer.responses.encoding import JSON, encode
-from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.schemas import returns
 from views.control.token import EventToken
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from master_dataset.errors import DefinitionError, DependencyUnavailableError, GalateaError, OperatorError, RequestError
 from serving_layer import errors as serving_errors
-from serving_layer.responses.problems import ProblemType
+from serving_layer.responses.encoding import ProblemType
 
 PATH = "/problems"
 """Below it, each code has a page: the `type` of a problem."""

@@ -26,7 +26,7 @@ from serving_layer.fair_semaphore import FairSemaphore
 from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.tokens import Sent, TokenWriter
 from serving_layer.limits import LIMITS, Limits
-from serving_layer.responses.events import EventOutcome, EventOutcomes, EventStatus
+from serving_layer.responses.dead_letters import EventOutcome, EventOutcomes, EventStatus
 from views.control.token import EventToken
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import structlog
+from starlette.types import Scope as HTTPScope
 
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import (
@@ -24,6 +25,8 @@ from serving_layer.limits import LIMITS
 
 log = structlog.get_logger()
 
+_PROXY_HEADERS = frozenset({b"forwarded", b"via", b"x-real-ip"})
+_PROXY_HEADER_PREFIX = b"x-forwarded-"
 SHARED_AT_ONCE = 64
 """Default limit of concurrent requests of a share link, of everybody who has it: a quarter of those of a process."""
 
@@ -221,3 +224,23 @@ def _has_scope(caller: Caller, scope: Scope) -> bool:
     if scope == "operate":
         return caller.is_operator
     return caller.may_configure if scope == "configure" else scope in caller.scopes
+
+
+def refuse_anonymous_through_proxy(scope: HTTPScope, authorization: str | None) -> None:
+    """Refuse a request without a key that a proxy has passed on, because only this machine reads without one.
+
+    The headers that proxies add distinguish their clients from this machine, wherever the proxy is.
+
+    Raises:
+        ApiKeyMissingError: it has no key, and came through a proxy.
+    """
+    if authorization or not _is_forwarded(scope):
+        return
+    raise ApiKeyMissingError(
+        "The request has no key, and came through a proxy.",
+        do="Send the header `Authorization: Bearer` with a key. Without one, only this machine can read.",
+    )
+
+
+def _is_forwarded(scope: HTTPScope) -> bool:
+    return any(name in _PROXY_HEADERS or name.startswith(_PROXY_HEADER_PREFIX) for name, _ in scope["headers"])

@@ -16,8 +16,7 @@ from master_dataset.errors import UnknownNameError
 from serving_layer.http.problem_types import PATH, problem_types
 from serving_layer.pages.rendering import ENVIRONMENT, render
 from serving_layer.pages.routing import visitor_if_known
-from serving_layer.responses.encoding import JSON, encode
-from serving_layer.responses.problems import ProblemTypeList
+from serving_layer.responses.encoding import JSON, ProblemTypeList, encode
 
 router = APIRouter(include_in_schema=False)
 Document = Mapping[str, Any]

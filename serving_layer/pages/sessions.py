@@ -29,8 +29,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.api.caller import SESSION_EXISTS, client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
-from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.problems import problem
+from serving_layer.keys.authenticator import refuse_anonymous_through_proxy
 from serving_layer.keys.key import Caller
 from serving_layer.keys.throttle import LookupThrottle
 

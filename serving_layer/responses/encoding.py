@@ -74,6 +74,22 @@ class Problem(Struct):
     progress: ReadProgress | UnsetType = UNSET
 
 
+class ProblemType(Struct, frozen=True):
+    """What a code means. `type`: the path of this page; `acts`: who has to do something; `status`: of the response."""
+
+    type: str
+    code: str
+    meaning: str
+    acts: str
+    status: int
+
+
+class ProblemTypeList(Struct):
+    """Every code, in order."""
+
+    problems: Sequence[ProblemType]
+
+
 def iso_epoch(at: int) -> str:
     """ISO 8601 in UTC with `Z`."""
     return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat()}Z"

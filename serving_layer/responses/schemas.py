@@ -14,9 +14,8 @@ from serving_layer.responses.alerts import (
     AlertRuleVersions,
     RulePreview,
 )
-from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, Replayed
+from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, EventOutcomes, Replayed
 from serving_layer.responses.encoding import JSON, Problem
-from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.health import Freshness, Health, Readiness
 from serving_layer.responses.master_data import LoadedProducts, LoadedTargets, ProductList
 from serving_layer.responses.metrics import CellsResponse, IndexResponse, MetricList, MetricResponse, MetricsResponse

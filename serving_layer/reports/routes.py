@@ -1,23 +1,26 @@
-"""`/v1/reports`: a day or a week of a tenant, and what of it is final."""
+"""A day or a week of a tenant: as JSON at `/v1/reports`, and as the page at `/reports` that a mail has, to print."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.parameters import Day, TenantName, registered_tenant
+from serving_layer.api.parameters import DEFAULT_TENANT, Day, TenantName, registered_tenant
 from serving_layer.keys.key import Caller
 from serving_layer.pages.queries import PageQueries
-from serving_layer.reports.period import ReportPeriod
+from serving_layer.pages.routing import ReaderVisit, page_router
+from serving_layer.reports.document import Document
+from serving_layer.reports.period import LENGTHS, ReportPeriod
 from serving_layer.reports.report import ReportSources, make_report
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.reports import Report, ReportPeriodName
 from serving_layer.responses.schemas import returns
 
 router = APIRouter(prefix="/v1", tags=["reports"])
+pages = page_router()
 
 
 class ReportQuery(BaseModel):
@@ -57,3 +60,37 @@ async def get_report(
     stores = await sources.queries.stores()
     report = await make_report(sources, ReportPeriod.of(period, query.day, stores, sources.now), stores)
     return Response(encode(report), media_type=JSON)
+
+
+@pages.get("/reports/{period}")
+async def get_report_page(
+    visit: ReaderVisit,
+    period: ReportPeriodName,
+    day: Annotated[Day | None, Query()] = None,
+    tenant: Annotated[TenantName, Query()] = None,
+) -> Response:
+    """The report of a day or a week, with links to the periods beside it."""
+    fresh = await visit.fresh()
+    caller = visit.visitor.caller
+    tenants = sorted({store.tenant for store in await visit.queries.stores()})
+    usual = DEFAULT_TENANT if DEFAULT_TENANT in tenants else next(iter(tenants), None)
+    chosen = await registered_tenant(caller, tenant or usual, visit.queries.service)
+    sources = report_sources(visit.request.app, chosen, caller, fresh.at)
+    stores = await sources.queries.stores()
+    of = ReportPeriod.of(period, day, stores, fresh.at)
+    report = await make_report(sources, of, stores)
+    values = {
+        "report": Document.of(report),
+        "period": period,
+        "days": of.days,
+        "tenant": chosen if caller.sees_all else "",
+        "tenants": tenants,
+        "before": (of.start - LENGTHS[period]).isoformat(),
+        "after": _following(of),
+    }
+    return visit.page("report.html", fresh, values)
+
+
+def _following(of: ReportPeriod) -> date | None:
+    """The first day of the period after this one; None if no day of it is over in every store."""
+    return of.end if of.end <= of.latest_day else None
