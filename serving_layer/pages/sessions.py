@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from cachetools import LRUCache
 from cryptography.exceptions import InvalidTag
@@ -30,12 +30,9 @@ from master_dataset.errors import CassandraUnavailableError
 from serving_layer.api.caller import SESSION_EXISTS, client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
 from serving_layer.http.problems import problem
-from serving_layer.keys.authenticator import refuse_anonymous_through_proxy
+from serving_layer.keys.authenticator import Authenticator, refuse_anonymous_through_proxy
 from serving_layer.keys.key import Caller
 from serving_layer.keys.throttle import LookupThrottle
-
-if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Authenticator
 
 COOKIE, ENCRYPTED_COOKIE = "galatea_session", "__Host-galatea_session"
 """Over HTTP, and where the browser comes by HTTPS: browsers take the latter from this host alone, and encrypted."""
