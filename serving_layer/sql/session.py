@@ -34,7 +34,6 @@ from serving_layer.caching import SharedRuns, keep
 from serving_layer.errors import CellMissingError, NotYetError, PublicationCollectedError
 from serving_layer.fair_semaphore import FairSemaphore
 from serving_layer.keys.key import Caller
-from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
@@ -45,6 +44,7 @@ from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
 from serving_layer.sql.results import SHORT, Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.sandbox import Limits, Sandbox, Sandboxes
+from serving_layer.sql.semantics import as_in_postgresql
 from serving_layer.sql.settings import AT_LEAST, TIMEZONE, SessionSettings
 from serving_layer.sql.statements import (
     Action,

@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from master_dataset.registry.stores import Store
 from serving_layer.sql import conversation, server
-from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.error_messages import execution_error
 from serving_layer.sql.plan import plan
 from serving_layer.sql.results import MOST_ITEMS, SqlStateError, SqlType
+from serving_layer.sql.semantics import as_in_postgresql
 from serving_layer.sql.statements import MOST_COLUMNS, Query, read, split
 from serving_layer.sql.suggestions import did_you_mean
 from serving_layer.sql.translate import array_of, duckdb_sql, with_parameters

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.sql.functions import ALLOWED, REACHES_OUT
+from serving_layer.sql.permissions import ALLOWED, REACHES_OUT
 from serving_layer.sql.sandbox import Limits, Sandbox
 from tests.support import World, receipt
 from tests.support.world_sql import AskingSql
