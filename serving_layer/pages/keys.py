@@ -69,7 +69,7 @@ async def create_key(visit: OperatorVisit) -> Response:
 
 @router.post(f"{PATH}/revoke")
 async def revoke_key(visit: OperatorVisit) -> Response:
-    """Revoke a key; it is refused within five seconds."""
+    """Revoke a key; it is refused within two seconds; while Cassandra does not respond, within five."""
     form = await visit.form()
     id_, keys = form.text("id"), {key.id: key for key in await visit.operations.keys.keys()}
     audit_details(visit.request.scope, id_)
