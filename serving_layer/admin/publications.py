@@ -126,7 +126,7 @@ class RollbackResult(NamedTuple):
     dry_run: bool
 
     def response(self) -> responses.RolledBack:
-        """As the API shows it."""
+        """The result as the API shows it."""
         return responses.RolledBack(
             publication=self.publication,
             restores=self.restores,

@@ -71,7 +71,7 @@ class StoredAlert(NamedTuple):
 
     @property
     def alert(self) -> Alert:
-        """As it was raised."""
+        """The alert as it was raised, without what happened to it since."""
         return _decode(self.body)
 
     @property

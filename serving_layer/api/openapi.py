@@ -30,7 +30,7 @@ class Link(NamedTuple):
     arguments: Mapping[str, str]
 
     def described(self) -> dict[str, object]:
-        """As OpenAPI has it."""
+        """The link as OpenAPI describes it."""
         return {"operationId": self.to, "parameters": dict(self.arguments)}
 
 

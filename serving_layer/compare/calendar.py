@@ -47,7 +47,7 @@ class DaysBefore:
         return day - ONE_DAY * self.number
 
     def days(self, first: date, last: date) -> Iterator[date]:
-        """As many dates."""
+        """The dates that lie `number` days before those of the range, as many as it has."""
         return _dates(self.day(first), self.day(last))
 
 
@@ -98,11 +98,11 @@ class NoCounterpart:
     calendar: str
 
     def day(self, day: date) -> date | None:  # noqa: ARG002 - a ComparisonCalendar
-        """None."""
+        """None for every day."""
         return None
 
     def days(self, first: date, last: date) -> Iterator[date]:  # noqa: ARG002 - a ComparisonCalendar
-        """None."""
+        """No dates."""
         return iter(())
 
 

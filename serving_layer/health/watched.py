@@ -72,7 +72,7 @@ class LateEvents(NamedTuple):
     failed: AlarmEvent | None = None
 
     def response(self) -> LateEventsWaiting:
-        """The same as the API shows it."""
+        """The late events as the API shows them."""
         return LateEventsWaiting(since=iso_instant(self.since), left_because=self.left_because)
 
 

@@ -144,7 +144,7 @@ class Connection(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """As uvicorn has it."""
+        """Take the arguments that uvicorn passes to a protocol."""
         super().__init__(config, server_state, app_state, _loop)
         self._connections, self._limits = config.open, config.open.limits
         self._rejection: GalateaError | None = None
@@ -289,7 +289,7 @@ class Connection(HttpToolsProtocol):
             self._wait_for_request()
 
     def check(self, now: float) -> int:
-        """See `ManagedConnection`."""
+        """Close the connection if a time limit has passed; see `ManagedConnection.check`."""
         if self._handshake is not None:
             return 0  # it has a limit of its own
         limits, unsent = self._limits, self.transport.get_write_buffer_size()
@@ -311,7 +311,7 @@ class Connection(HttpToolsProtocol):
         return self._limits.idle_seconds if self._has_answered else self._limits.receive_seconds
 
     def close(self, why: str) -> None:
-        """See `ManagedConnection`."""
+        """Close the connection for this reason; see `ManagedConnection.close`."""
         CLOSED.labels(why).inc()
         if self._handshake is not None:
             self._handshake.cancel()

@@ -55,7 +55,7 @@ class Conditions(NamedTuple):
         return self.cell, self.temperature, self.rain
 
     def response(self) -> IndexConditions:
-        """As the answer shows them."""
+        """The conditions as the response shows them."""
         return IndexConditions(self.temperature, self.rain, self.holidays)
 
 

@@ -142,7 +142,7 @@ class SensorRow:
 
     @property
     def coverage_width(self) -> float:
-        """Of its bar, in percent."""
+        """The width of the bar of coverage, in percent."""
         return round(min(self.health.coverage_percent or 0, 100), 1)
 
     @property
@@ -157,7 +157,7 @@ class SensorRow:
 
     @property
     def bars_width(self) -> int:
-        """Of all bars together."""
+        """The width of all bars together, in pixels."""
         return len(self.health.days) * (BAR_WIDTH + BAR_GAP) - BAR_GAP
 
     @property

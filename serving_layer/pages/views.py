@@ -187,7 +187,7 @@ class DayStates:
         return self._explained(store, days, found, {day: point for day, point in by_day.items() if point.flags})
 
     async def _state(self, store: Store, day: date, point: Point | None) -> DayState | None:
-        """None if there is no cell."""
+        """The state of a day; None if it has no cell."""
         if point is None:
             return None
         if point.start > iso_instant(self.now):

@@ -99,7 +99,7 @@ class StoreProducts:
 
     @classmethod
     def without_master(cls) -> Self:
-        """Those of a tenant that has not loaded any products."""
+        """The products of a tenant that has not loaded any."""
         return cls(_TenantProducts("as_then"), BusinessDays(ZoneInfo("UTC")))
 
     def column(self, name: str, skus: Skus, windows: Sequence[int]) -> list[str | None]:

@@ -335,7 +335,7 @@ class Together(Iterator[Sequence[Each]]):
         self._stores, self._at, self._most = stores, 0, first
 
     def __next__(self) -> Sequence[Each]:
-        """The next ones."""
+        """The next group."""
         some = self._stores[self._at : self._at + self._most]
         self._at += len(some)
         if not some:

@@ -49,5 +49,5 @@ class Catalogue:
 
 @cache
 def _versions() -> Sequence[str]:
-    """Those of the libraries that answers depend on."""
+    """The versions of the libraries that answers depend on."""
     return [version(name) for name in ("galatea-platform", "holidays", "tzdata", "pyarrow")]

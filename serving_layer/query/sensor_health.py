@@ -200,7 +200,7 @@ class People(NamedTuple):
 
     @property
     def is_drift_high(self) -> bool:
-        """As the flag `drift_high`."""
+        """Whether the flag `drift_high` is set."""
         return LEAST_SHARE * abs(self.people_in - self.people_out) > self.people_in
 
 

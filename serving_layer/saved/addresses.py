@@ -27,7 +27,7 @@ class PageAddress(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As a link has it."""
+        """The address as a link has it: the path and the query."""
         return f"{self.path}?{self.query}" if self.query else self.path
 
     @property

@@ -46,7 +46,7 @@ class Annotation:
     id: str = ""
 
     def with_id(self) -> "Annotation":
-        """The same with the id of what it says."""
+        """The annotation with an id that is derived from its content."""
         said = repr((self.last_day.isoformat(), self.kind, self.text, self.stores)).encode()
         digest = hashlib.blake2b(said, digest_size=_DIGEST_BYTES).hexdigest()
         return replace(self, id=f"{self.first_day.isoformat()}-{digest}")
@@ -56,7 +56,7 @@ class Annotation:
         return stores is None or not self.stores or not set(self.stores).isdisjoint(stores)
 
     def response(self) -> AnnotationEntry:
-        """As the API shows it."""
+        """The annotation as the API shows it."""
         return AnnotationEntry(
             id=self.id,
             tenant=self.tenant,

@@ -32,7 +32,7 @@ class SavedView:
     made_at: datetime
 
     def response(self) -> SavedViewEntry:
-        """As the API shows it."""
+        """The view as the API shows it."""
         return SavedViewEntry(self.id, self.name, self.address, self.made_by, iso_instant(self.made_at))
 
 
@@ -40,7 +40,7 @@ class SavedViewStore(Protocol):
     """Where saved views are stored. Every method raises CassandraUnavailableError."""
 
     async def all(self, tenant: str) -> Sequence[SavedView]:
-        """Those of the tenant, in no fixed order."""
+        """All saved views of the tenant, in no fixed order."""
 
     async def put(self, view: SavedView) -> None:
         """Store one, or replace the one of the same id."""

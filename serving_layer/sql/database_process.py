@@ -41,7 +41,7 @@ class DatabaseEndedError(Exception):
     """
 
     def __init__(self, *, was_killed: bool, has_begun: bool) -> None:
-        """See the class."""
+        """Set the attributes that the class describes."""
         super().__init__("the process of the database has ended")
         self.was_killed, self.has_begun = was_killed, has_begun
 

@@ -26,7 +26,7 @@ class UndefinedColumnError(SqlStateError):
     """A column that is not there. `column`: its name; `table`: what the statement calls its table; empty if nothing."""
 
     def __init__(self, column: str, table: str = "", hint: str | None = None) -> None:
-        """See the class."""
+        """Name the column, and the table if the statement names it."""
         named = f"{table}.{column}" if table else f'"{column}"'
         super().__init__("42703", f"The column {named} does not exist.", hint)
         self.column, self.table = column, table

@@ -72,7 +72,7 @@ class StoresTable(ListTable):
     )
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """One row per store."""
         rows = Rows(self.columns, needed)
         for store in reading.chosen(needed):
             rows.add(
@@ -111,7 +111,7 @@ class StoreAttributesTable(ListTable):
     )
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """One row per store, version of its groups, and group."""
         rows, names = Rows(self.columns, needed), needed.values.get("name")
         for store in reading.chosen(needed):
             ends = [version.valid_from for version in store.groups[1:]] + [None]
@@ -144,7 +144,7 @@ class ProductsTable(ListTable):
         self._products = products
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """One row per version of a product."""
         rows = Rows(self.columns, needed)
         tenants = {store.tenant for store in reading.stores.values()} | {reading.caller.tenant}
         for tenant in sorted(each for each in tenants if each and reading.caller.tenant in (None, each)):
@@ -211,7 +211,7 @@ class ReceiptsTable(ListTable):
         self._receipts, self._view = receipts, view
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """One row per receipt."""
         rows = Rows(self.columns, needed)
         if needed.span.is_empty:
             return rows.table()
@@ -269,7 +269,7 @@ class PublicationsTable(ListTable):
         self._published = published
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """One row per publication."""
         rows = Rows(self.columns, needed)
         newest = reading.version.snapshot.pointer.publication
         async for entry in history(self._published, newest):
@@ -320,7 +320,7 @@ class CorrectionsTable(ListTable):
         self._corrections, self._published, self._views = corrections, published, frozenset(views)
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """One row per corrected cell."""
         rows, stores = Rows(self.columns, needed), {store.id for store in reading.chosen(needed)}
         numbers, views = needed.values.get("publication"), self._views & needed.values.get("view", self._views)
         async for entry in history(self._published, reading.version.snapshot.pointer.publication):
@@ -394,7 +394,7 @@ class AlertsTable(ListTable):
         self._alerts, self._audits, self._published = alerts, audits, published
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """One row per alert."""
         rows = Rows(self.columns, needed)
         since, until = (at if isinstance(at, datetime) else None for at in needed.span)
         since, until = max(since or UNIX_EPOCH, UNIX_EPOCH), min(until + MILLISECOND if until else END, END)

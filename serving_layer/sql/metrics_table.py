@@ -67,7 +67,7 @@ class MetricsTable:
         }
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """One row per metric, store and business day."""
         chosen = [each for each in self.columns if each.name in needed.columns]
 
         async def of_store(store: Store) -> list[pa.Table]:

@@ -105,7 +105,7 @@ class CatalogTable(ListTable):
         self._rows = rows
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
-        """See `Table`."""
+        """The rows of a table of the catalogue, which depend on what the caller sees."""
         used = [each for each in self.columns if each.name in needed.columns]
         of_session = {"pg_settings": self._settings, "pg_cursors": self._cursors}.get(self.name)
         rows = of_session(reading) if of_session else self._rows

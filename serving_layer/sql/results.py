@@ -88,7 +88,7 @@ class SqlStateError(Exception):
     """
 
     def __init__(self, code: str, message: str, hint: str | None = None) -> None:
-        """See the attributes."""
+        """Set the attributes that the class describes."""
         super().__init__(message)
         self.code, self.message, self.hint = code, message, hint
 

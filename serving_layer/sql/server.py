@@ -215,7 +215,7 @@ class EndedError(SqlStateError):
     """The server ends the connection. `why`: for the metrics."""
 
     def __init__(self, code: str, message: str, hint: str, why: str) -> None:
-        """As SqlStateError."""
+        """`why`: the reason for metrics; the rest as for `SqlStateError`."""
         super().__init__(code, message, hint)
         self.why = why
 
@@ -500,7 +500,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def address(self) -> str:
-        """That of the client."""
+        """The address of the client."""
         peer = self._transport.get_extra_info("peername")
         return str(peer[0]) if peer else "local"
 

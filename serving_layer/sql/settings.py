@@ -120,7 +120,7 @@ class SessionSettings:
         """From the begin of the transaction on; empty outside of one."""
 
     def copy(self) -> Self:
-        """The same settings outside of a transaction."""
+        """A copy that is in no transaction."""
         same = copy(self)
         same._kept = []  # noqa: SLF001 - of the same class
         return same

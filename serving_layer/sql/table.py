@@ -217,7 +217,7 @@ class Rows:
             into.append(values[name])
 
     def table(self) -> pa.Table:
-        """All of them."""
+        """All rows as a table."""
         return arrow_table(self._columns, self._values)
 
 

@@ -264,39 +264,39 @@ def _additions(shape: Shape, rows: Iterable[SpeedBlock]) -> Iterator[Addition]:
 
 
 class ChosenRows:
-    """A SpeedReader of some of the rows of another one."""
+    """A `SpeedReader` that returns only some rows of the reader that it wraps."""
 
     def __init__(self, speed: SpeedReader, counts: Callable[[SpeedBlock], bool]) -> None:
         """`counts`: whether a row is read."""
         self._speed, self._counts = speed, counts
 
     async def positions(self, generation: int) -> Sequence[Position]:
-        """As the other one has them."""
+        """The positions of the wrapped reader."""
         return await self._speed.positions(generation)
 
     async def progress(self, generation: int) -> GenerationProgress | None:
-        """As the other one has it."""
+        """The progress of the wrapped reader."""
         return await self._speed.progress(generation)
 
     async def read_through(self) -> datetime | None:
-        """As the other one has it."""
+        """The time that the wrapped reader has read through."""
         return await self._speed.read_through()
 
     async def claim(self, generation: int) -> Claim | None:
-        """As the other one has it."""
+        """The claim of the wrapped reader."""
         return await self._speed.claim(generation)
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:
-        """See `SpeedReader`."""
+        """The chosen rows of one store."""
         rows = await self._speed.rows(view, store, received_day, generation, cut)
         return list(filter(self._counts, rows))
 
     async def rows_of(
         self, view: str, stores: Sequence[str], received_day: date, generation: int, cut: datetime
     ) -> Mapping[str, Sequence[SpeedBlock]]:
-        """See `SpeedReader`."""
+        """The chosen rows of several stores."""
         found = await self._speed.rows_of(view, stores, received_day, generation, cut)
         return {store: list(filter(self._counts, rows)) for store, rows in found.items()}
 

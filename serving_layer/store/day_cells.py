@@ -346,7 +346,7 @@ class DayCells:
         return await self._parts.get((run, view), read)
 
     async def _day(self, view: View, day: date, run: str, named: DayParts) -> DayTable | None:
-        """None if there are no rows."""
+        """The cells of one day; None if it has no rows."""
 
         async def read() -> DayTable | None:
             async with self._reading:

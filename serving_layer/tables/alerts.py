@@ -18,7 +18,7 @@ _BUCKET = 0
 
 
 class AlertTables:
-    """AlertReader."""
+    """Implements `AlertReader` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -41,7 +41,7 @@ class AlertTables:
         self._records = session.prepare("SELECT body FROM alert_records WHERE alert_id = ?")
 
     async def kept(self) -> HistoryCoverage:
-        """Of all partitions."""
+        """How far the history goes back in every partition."""
         rows = await self._session.rows(self._kept, _BUCKET)
         return HistoryCoverage.of([HistoryCoverage(*(optional_instant(at) for at in row)) for row in rows])
 
@@ -72,7 +72,7 @@ class AlertTables:
         return found
 
     async def records(self, alert_id: str) -> Sequence[str]:
-        """In the order of their ids."""
+        """The records of an alert, in the order of their ids."""
         return [body for (body,) in await self._session.rows(self._records, alert_id)]
 
 
@@ -80,30 +80,30 @@ Found = TypeVar("Found")
 
 
 class RuleTables:
-    """Versions of AlertRules. Blocks."""
+    """The versions of alert rules in Cassandra. Every method blocks."""
 
     def __init__(self, versions: RuleVersions) -> None:
         """`versions`: as they are kept."""
         self._versions = versions
 
     def rules(self, tenant: str) -> Sequence[VersionRow]:
-        """As Versions."""
+        """See `Versions.rules`."""
         return _translated(lambda: self._versions.rules(tenant))
 
     def all_of(self, kind: Kind, id_: str) -> Sequence[VersionRow]:
-        """As Versions."""
+        """See `Versions.all_of`."""
         return _translated(lambda: self._versions.all_of(kind, id_))
 
     def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
-        """As Versions."""
+        """See `Versions.follow`."""
         return _translated(lambda: self._versions.follow(id_, body, after))
 
     def follow_all(self, changes: Sequence[RuleEdit]) -> Sequence[VersionRow] | None:
-        """As Versions."""
+        """See `Versions.follow_all`."""
         return _translated(lambda: self._versions.follow_all(changes))
 
     def effective_at(self) -> datetime:
-        """As Versions."""
+        """See `Versions.effective_at`."""
         return self._versions.effective_at()
 
 

@@ -48,7 +48,7 @@ _BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_
 
 
 class LedgerTables:
-    """LedgerReader."""
+    """Implements `LedgerReader` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -80,7 +80,7 @@ class _ShortReport(msgspec.Struct):
 
 
 class RecomputeTables:
-    """RecomputeReader."""
+    """Implements `RecomputeReader` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -183,7 +183,7 @@ def _is_whole(row: Row) -> bool:
 
 
 class WatchTables:
-    """WatchReader."""
+    """Implements `WatchReader` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -204,7 +204,7 @@ class WatchTables:
         self._hook_states = session.prepare("SELECT id, failing_since, seen_at, refusing_since FROM webhook_states")
 
     async def lag(self, reader: str) -> Sequence[LagMeasurement]:
-        """Per topic and partition."""
+        """The lag that a reader measured, per topic and partition."""
         return [
             LagMeasurement(reader, topic, number, at, end, records, optional_instant(oldest), *map(instant_of, times))
             for topic, number, at, end, records, oldest, *times in await self._session.rows(self._lag, reader)
@@ -216,7 +216,7 @@ class WatchTables:
         return [AlarmEvent(instant_of(at), place, detail) for at, place, detail in rows]
 
     async def endpoints(self) -> Sequence[EndpointHealth]:
-        """Of all tenants."""
+        """The state of the webhooks of all tenants."""
         states = {id_: times for id_, *times in await self._session.rows(self._hook_states)}
         return [
             EndpointHealth(
@@ -229,11 +229,11 @@ class WatchTables:
         ]
 
     async def alerts(self) -> HistoryCoverage:
-        """Of all partitions."""
+        """How far the alert history goes, over all partitions."""
         return await self._alerts.kept()
 
     async def alerts_looked_at(self) -> int:
-        """One row in all."""
+        """The publication that alerts were compared with last; 0 for none."""
         return max([int(number) for (number,) in await self._session.rows(self._audited, SERIES)], default=0)
 
     async def publication(self, number: int) -> PublicationStats:
@@ -243,7 +243,7 @@ class WatchTables:
         return PublicationStats(None, {})
 
     async def ledgers(self, number: int) -> Sequence[Ledger]:
-        """Of the last ten."""
+        """The ledgers of the last ten publications."""
         subjects = map(str, range(number, max(0, number - LEDGERS_BACK), -1))
         found = await asyncio.gather(*map(self._ledgers.ledger, subjects))
         return [ledger for ledger in found if ledger]

@@ -16,7 +16,7 @@ _COMPONENT = "api"
 
 
 class SessionTables:
-    """SessionStore."""
+    """Implements `SessionStore` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -36,12 +36,12 @@ class SessionTables:
         await self._session.rows(self._insert, place.digest, sealed, place.ends_at, seconds)
 
     async def of_owner(self, owner: bytes, most: int) -> Sequence[SessionPlace]:
-        """As the table is sorted."""
+        """The sessions of the owner, in the order of the table."""
         rows = await self._session.rows(self._owned, owner, most)
         return [SessionPlace(owner, instant_of(ends_at), digest) for ends_at, digest in rows]
 
     async def get(self, digest: bytes) -> StoredSession | None:
-        """None if there is no row, or it has ended."""
+        """The session with this digest; None if there is none, or it has ended."""
         for sealed, ends_at in await self._session.rows(self._select, digest):
             return StoredSession(sealed, instant_of(ends_at))
         return None
@@ -66,6 +66,6 @@ class RateTables:
         await self._session.rows(self._insert, _COMPONENT, process, orjson.dumps(dict(rates)).decode(), seconds)
 
     async def reports(self) -> Mapping[str, Rates]:
-        """One read."""
+        """The rates that each process reported last."""
         rows = await self._session.rows(self._select, _COMPONENT)
         return {process: orjson.loads(rates) for process, rates in rows}

@@ -76,7 +76,7 @@ class PublishedTables:
         return {(view, day_of(day)): run for view, day, run in rows}
 
     async def entry(self, number: int) -> PublicationEntry | None:
-        """None if there is no row of that number."""
+        """The publication of this number; None if there is none."""
         rows = await self._session.rows(self._one, SERIES, number)
         return _entry(rows[0]) if rows and rows[0][1] is not None else None
 
@@ -102,7 +102,7 @@ def _entry(row: Row) -> PublicationEntry:
 
 
 class BatchTables:
-    """BatchReader."""
+    """Implements `BatchReader` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -149,13 +149,13 @@ class BatchTables:
         return {day_of(day): DayParts.from_json(parts) for day, parts in rows if parts}
 
     async def day_cells(self, run: str, view: str, day: date) -> Mapping[str, bytes]:
-        """One read: the parts of a day lie together."""
+        """The parts of a day, read at once: they lie in one partition."""
         pages = self._session.pages(self._day_cells, run, view, day, rows_at_once=PARTS_AT_ONCE)
         return {part: block async for page in pages for part, block in page}
 
 
 class SpeedTables:
-    """SpeedReader."""
+    """Implements `SpeedReader` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -185,7 +185,7 @@ class SpeedTables:
         }
 
     async def positions(self, generation: int) -> Sequence[Position]:
-        """Per topic and partition."""
+        """How far the generation has read each partition."""
         rows = await self._session.rows(self._positions, generation)
         return [Position(topic, number, at, optional_instant(read)) for topic, number, at, read in rows]
 
@@ -208,7 +208,7 @@ class SpeedTables:
         return min((instant_of(oldest or measured) for oldest, measured in rows), default=None)
 
     async def claim(self, generation: int) -> Claim | None:
-        """None before the first one."""
+        """The claim of the generation; None before its first one."""
         for micro_batch, ends in await self._session.rows(self._claim, generation):
             if micro_batch is not None:
                 return Claim(micro_batch, claimed_ends(ends))
@@ -262,7 +262,7 @@ class TopicTables:
         return {topic: topic_tag(id_) for topic, id_ in ids.items()}
 
     async def openings(self) -> Sequence[Opening]:
-        """In the order of the growths."""
+        """The openings of partitions, in the order of the growths."""
         rows = await self._session.rows(self._growths)
         return [
             Opening(before, partitions, round(instant_of(at).timestamp() * 1000) if is_open else None)
@@ -272,7 +272,7 @@ class TopicTables:
 
 
 class StoreTables:
-    """StoreReader."""
+    """Implements `StoreReader` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""

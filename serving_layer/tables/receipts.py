@@ -30,7 +30,7 @@ _SELECT_ROW = (
 
 
 class ReceiptTables:
-    """ReceiptReader."""
+    """Implements `ReceiptReader` with Cassandra."""
 
     def __init__(self, session: AsyncSession, page_bytes: int = RECEIPT_PAGE_BYTES) -> None:
         """Prepares its statements. `page_bytes`: as of `receipts_on_page`."""
@@ -81,7 +81,7 @@ class ReceiptTables:
                     return
 
     async def archived(self, topic: str) -> Sequence[Position]:
-        """Per partition."""
+        """How far the archive has read each partition of the topic."""
         rows = await self._session.rows(self._archived, topic)
         return [Position(topic, number, at, optional_instant(read)) for number, at, read in sorted(rows)]
 

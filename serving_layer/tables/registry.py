@@ -9,7 +9,7 @@ from serving_layer.tables.async_session import AsyncSession
 
 
 class ProductBlockTables:
-    """ProductBlocks in Cassandra."""
+    """Implements `ProductBlocks` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -39,7 +39,7 @@ class ProductBlockTables:
 
 
 class TargetBlockTables:
-    """TargetBlocks in Cassandra."""
+    """Implements `TargetBlocks` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""

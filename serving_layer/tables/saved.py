@@ -43,7 +43,7 @@ class AnnotationTables:
         ]
 
     async def ids(self, tenant: str) -> Sequence[str]:
-        """Of one partition."""
+        """The ids of a tenant, from one partition."""
         return [id_ for (id_,) in await self._session.rows(self._ids, tenant)]
 
     async def put(self, annotations: Sequence[Annotation]) -> None:
@@ -65,7 +65,7 @@ class AnnotationTables:
 
 
 class SavedViewTables:
-    """SavedViewStore."""
+    """Implements `SavedViewStore` with Cassandra."""
 
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
@@ -77,7 +77,7 @@ class SavedViewTables:
         self._delete = session.prepare("DELETE FROM saved_views WHERE tenant = ? AND id = ?")
 
     async def all(self, tenant: str) -> Sequence[SavedView]:
-        """One partition."""
+        """The saved views of a tenant, from one partition."""
         rows = await self._session.rows(self._select, tenant)
         return [
             SavedView(tenant, id_, name, address, by, instant_of(made_at)) for id_, name, address, by, made_at in rows
@@ -118,7 +118,7 @@ class ShareTables:
         return [_link(row) for row in await self._session.rows(self._of_tenant, tenant)]
 
     async def find(self, digest: bytes) -> ShareLink | None:
-        """Two reads by key."""
+        """The link with this digest, in two reads by key; None if there is none."""
         for tenant, id_ in await self._session.rows(self._place, digest):
             for row in await self._session.rows(self._one, tenant, id_):
                 return _link(row)
