@@ -27,13 +27,12 @@ from master_dataset.sources import registered_sources
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.floor_plans import FloorPlanService
+from serving_layer.admin.loaded_files import ProductService, TargetService
 from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.publications import RollbackRunner, RollbackService
-from serving_layer.admin.targets import TargetService
 from serving_layer.alerts.history import AlertListing
 from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.products.reader import ProductReader
-from serving_layer.products.service import ProductService
 from serving_layer.query.targets import TargetReader
 from serving_layer.saved.annotations import Annotations
 from serving_layer.saved.service import SavedService

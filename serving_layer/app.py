@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset import tracing
 from serving_layer.admin.floor_plans import FloorPlanService
+from serving_layer.admin.loaded_files import ProductService, TargetService
 from serving_layer.admin.operations import OperatorService
-from serving_layer.admin.targets import TargetService
 from serving_layer.alerts.rules import AlertService
 from serving_layer.api import (
     alert_rules,
@@ -50,7 +50,6 @@ from serving_layer.pages.install import install_error_pages
 from serving_layer.pages.reference import Reference
 from serving_layer.pages.sessions import Sessions
 from serving_layer.pages.shared import SharedPages
-from serving_layer.products.service import ProductService
 from serving_layer.reports import routes as reports
 from serving_layer.saved.service import SavedService
 from serving_layer.service import QueryService

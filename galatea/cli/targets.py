@@ -26,7 +26,7 @@ def load(
     from master_dataset.registry.targets import TargetTables
     from master_dataset.registry.targets_file import read_targets
     from master_dataset.registry.tenants import require_tenant
-    from serving_layer.admin.targets import TargetTerms
+    from serving_layer.admin.loaded_files import TargetTerms
     from views.metrics import registered_metrics
     from views.registry import registered_views
 

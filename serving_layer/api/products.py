@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from master_dataset.registry.products import Product
 from master_dataset.registry.products_file import SKU_BYTES, TEXT_LENGTH, category_path
+from serving_layer.admin.loaded_files import ProductService
 from serving_layer.api.caller import AnswersOf, Operator, Reader
 from serving_layer.api.conditional_requests import requires_fresh
 from serving_layer.api.parameters import (
@@ -22,7 +23,6 @@ from serving_layer.api.parameters import (
 from serving_layer.api.request_bodies import FILE_BODY, file_body
 from serving_layer.errors import BadQuestionError, not_offered
 from serving_layer.products.reader import ProductFilter, ProductPage, ProductPlace
-from serving_layer.products.service import ProductService
 from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.master_data import ListedProduct, LoadedProducts, ProductList
 from serving_layer.responses.schemas import returns

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.admin.targets import TargetService
+from serving_layer.admin.loaded_files import TargetService
 from serving_layer.api.caller import AnswersOf, Operator
 from serving_layer.api.parameters import TenantName, registered_tenant
 from serving_layer.api.request_bodies import FILE_BODY, file_body

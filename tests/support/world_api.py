@@ -20,9 +20,9 @@ from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.floor_plans import FloorPlanService
 from serving_layer.admin.ledger import LedgerReader
+from serving_layer.admin.loaded_files import ProductService, TargetService
 from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.publications import RecomputeReader, RecomputeRecord, RollbackResult, RollbackService
-from serving_layer.admin.targets import TargetService
 from serving_layer.alerts.history import AlertListing
 from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.app import create_app
@@ -37,7 +37,6 @@ from serving_layer.keys.rates import RateLimiter
 from serving_layer.limits import LIMITS, Limits
 from serving_layer.pages.sessions import SessionPlace, Sessions, StoredSession
 from serving_layer.products.reader import ProductReader
-from serving_layer.products.service import ProductService
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.targets import TargetReader
 from serving_layer.responses.webhooks import WebhookTrial

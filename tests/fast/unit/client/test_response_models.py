@@ -5,7 +5,7 @@ import pytest
 
 from galatea.client import answers, ingest
 from galatea.client import publications as client
-from serving_layer.responses import events, health, master_data, metrics, publications, sensors, stores
+from serving_layer.responses import dead_letters, health, master_data, metrics, publications, sensors, stores
 from views.control.recompute import RecomputeRequest
 
 Struct = type[msgspec.Struct]
@@ -55,7 +55,7 @@ TYPES: list[tuple[Struct, Struct]] = [
     (client.Correction, publications.Correction),
     (answers.LoadedFile, master_data.LoadedProducts),
     (answers.LoadedFile, master_data.LoadedTargets),
-    (ingest.Outcome, events.EventOutcome),
+    (ingest.Outcome, dead_letters.EventOutcome),
 ]
 
 

@@ -1,21 +1,30 @@
-"""Targets over REST: load new ones, as `galatea targets load` does."""
+"""Product masters and targets over REST: load the files that `galatea products` and `galatea targets` load."""
 
 import asyncio
 import io
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from master_dataset.registry import products_file, targets_file
+from master_dataset.registry.products import ProductMaster, ProductSpool
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import Targets, TargetSet
-from master_dataset.registry.targets_file import read_stream
+from serving_layer.products.reader import ProductReader
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.targets import can_have_targets, target_decimals
 from views.core import View
 from views.core.metric import Metric
 
 
+class ProductLoader(Protocol):
+    """Makes products part of a tenant's product master; see `ProductTables.load`. Blocks."""
+
+    def load(self, tenant: str, spool: ProductSpool, *, replace: bool) -> ProductMaster:
+        """Load all products of the spool or none."""
+
+
 class TargetLoader(Protocol):
-    """Makes targets part of those of a tenant; see `TargetTables.load`."""
+    """Makes targets part of those of a tenant; see `TargetTables.load`. Blocks."""
 
     def load(self, tenant: str, targets: Targets, *, replace: bool) -> TargetSet:
         """Load all targets or none."""
@@ -43,8 +52,27 @@ class TargetTerms(NamedTuple):
         )
 
 
+class ProductService:
+    """Reads and loads product masters. Loads of one process run one after the other, in threads."""
+
+    def __init__(self, reader: ProductReader, loader: ProductLoader) -> None:
+        """`loader` is called in a thread."""
+        self.reader, self._loader, self._loading = reader, loader, asyncio.Lock()
+
+    async def load(self, tenant: str, body: bytes, *, replace: bool) -> ProductMaster:
+        """Load the products of a request body, all or none. Raises BadFileError and ProductsChangedError."""
+
+        def load() -> ProductMaster:
+            with ProductSpool() as spool:
+                products_file.read_stream(io.BytesIO(body), spool)
+                return self._loader.load(tenant, spool, replace=replace)
+
+        async with self._loading:
+            return await asyncio.to_thread(load)
+
+
 class TargetService:
-    """Loads targets. Loads of one process run one after the other."""
+    """Loads targets. Loads of one process run one after the other, in threads."""
 
     def __init__(
         self,
@@ -55,19 +83,19 @@ class TargetService:
         """Load nothing yet.
 
         Args:
-            loader: blocks: it is called in a thread.
+            loader: is called in a thread.
             stores: reads the version of the registry, and every store by id.
             catalogue: the registered views and metrics.
         """
-        self._loader, self._stores, self._catalogue = loader, stores, catalogue
-        self._loading = asyncio.Lock()
+        self._loader, self._stores, self._catalogue, self._loading = loader, stores, catalogue, asyncio.Lock()
 
     async def load(self, tenant: str, body: bytes, *, replace: bool) -> TargetSet:
         """Load the targets of a request body, all or none. Raises BadFileError and TargetsChangedError."""
         async with self._loading:
             _, stores = await self._stores()
             terms = TargetTerms.of(tenant, stores.values(), self._catalogue.metrics.values(), self._catalogue.views)
-            return await asyncio.to_thread(self._load, tenant, body, terms, replace=replace)
 
-    def _load(self, tenant: str, body: bytes, terms: TargetTerms, *, replace: bool) -> TargetSet:
-        return self._loader.load(tenant, read_stream(io.BytesIO(body), *terms), replace=replace)
+            def load() -> TargetSet:
+                return self._loader.load(tenant, targets_file.read_stream(io.BytesIO(body), *terms), replace=replace)
+
+            return await asyncio.to_thread(load)
