@@ -3,6 +3,7 @@
 from zoneinfo import ZoneInfo
 
 import pytest
+from structlog.testing import capture_logs
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store, currency
@@ -150,15 +151,20 @@ def test_stores_of_two_currencies_answer_with_a_currency_each() -> None:
     assert [series["points"][0]["value"] for series in counted["series"]] == [1, 1]
 
 
-def test_an_error_that_nobody_foresaw_shows_an_id_and_no_trace(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_shows_an_id_and_no_trace_and_is_one_log_event(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fail() -> None:
         raise ZeroDivisionError("a secret")
 
     monkeypatch.setattr(asking.answers.readers.published, "pointer", fail)
 
-    response = asking.response(NET, **DAY)
+    with capture_logs() as logged:
+        response = asking.response(NET, **DAY)
 
     assert (response.status_code, response.json()["code"]) == (500, "internal_error")
+    [event] = [each for each in logged if each["event"] == "serving.failed"]
+    assert response.json()["detail"] == f"Give the operator this id: `{event['id']}`."
     assert "secret" not in response.text
     assert response.headers["x-content-type-options"] == "nosniff"
 
