@@ -76,11 +76,11 @@ class Live:
 
     def _refuse_too_many(self, caller: Caller) -> None:
         if self.followers.total() >= self._limits.live_followers:
-            message = f"{self._limits.live_followers} follow live answers already."
-            raise TooBusyError(message, do="Ask again, or ask now and then.")
+            message = f"{self._limits.live_followers} live answers are already followed."
+            raise TooBusyError(message, do="Try again later, or poll instead.")
         if caller.tenant is not None and self.followers[caller.name] >= self._limits.live_followers_per_key:
-            message = f"{self._limits.live_followers_per_key} follow live answers with this key already."
-            raise TooManyAtOnceError(message, do="Let others end first, or ask now and then.")
+            message = f"{self._limits.live_followers_per_key} live answers are already followed with this key."
+            raise TooManyAtOnceError(message, do="Close another one first, or poll instead.")
 
     def close(self) -> None:
         """End the events of every follower; clients reconnect to another process."""

@@ -474,12 +474,10 @@ def _tenants(request: MetricRequest, stores: Mapping[str, Store], caller: Caller
 def _refuse_incomplete(request: MetricsRequest, page: StorePage) -> None:
     """Nobody who did not ask for a page may take it for all stores."""
     if page.following is not None and not request.page.is_requested:
-        message = f"More stores are registered than the {MOST_STORES} of one answer."
+        message = f"More than {MOST_STORES} stores are registered, the maximum of one answer."
         more = "the header `Galatea-Next`" if request.is_table else "`next`"
-        do = (
-            f"Add them up with `by=total`, or ask in pages: `limit={MOST_STORES}`, then `after=` with what {more} says."
-        )
-        raise TooManyStoresError(message, do=do)
+        pages = f"`limit={MOST_STORES}`, then `after=` with what {more} says"
+        raise TooManyStoresError(message, do=f"Add them up with `by=total`, or request pages: {pages}.")
 
 
 def _following(request: MetricsRequest, page: StorePage) -> str | UnsetType | None:

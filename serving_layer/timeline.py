@@ -391,4 +391,4 @@ def read_bound(text: str, start_of: Callable[[date], int], name: str) -> int:
 def _within_years(day: date, text: str, name: str) -> None:
     if not FIRST_YEAR < day.year < LAST_YEAR:
         message = f"`{name}` is beyond the years that Galatea keeps: `{text}`."
-        raise BadQuestionError(message, do=f"Ask for a time between {FIRST_YEAR + 1} and {LAST_YEAR - 1}.")
+        raise BadQuestionError(message, do=f"Use a time between {FIRST_YEAR + 1} and {LAST_YEAR - 1}.")

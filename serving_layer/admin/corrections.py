@@ -48,7 +48,7 @@ def rows_of_new_block(view: View, block: str, cause: str, events_total: int) -> 
                     }
     except KeyError as error:
         message = f"The view `{view.name}` has a state {error} now, which those cells do not have."
-        raise DefinitionNotPublishedError(message, do="Ask for another `view`, or for a newer publication.") from error
+        raise DefinitionNotPublishedError(message, do="Request another `view`, or for a newer publication.") from error
 
 
 Row = dict[str, Any]
@@ -206,7 +206,7 @@ class CorrectionsService:
         if block.day not in cells:
             message = f"The cells of `{view.name}` on {block.day} that were new then were collected."
             raise PublicationCollectedError(
-                message, do="Ask for another `view`, `store` or `cause`; `totals` are kept."
+                message, do="Request another `view`, `store` or `cause`; `totals` are kept."
             )
         return rows_of_new_block(view, cells[block.day], rows["whole"], rows["events_total"])
 

@@ -126,7 +126,7 @@ def exact_fields(body: bytes) -> dict[str, bytes]:
     try:
         found = msgspec.json.decode(body, type=_ExactReplay).mend.fields
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadQuestionError("`set` is an object of JSON pointers.", do='Such as {"/store": 12}.') from error
+        raise BadQuestionError("`set` must be an object of JSON pointers.", do='Such as {"/store": 12}.') from error
     return {pointer: bytes(value) for pointer, value in found.items()}
 
 

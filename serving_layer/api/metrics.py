@@ -215,7 +215,7 @@ async def live_events(
         raise BadQuestionError("Live answers are always JSON.", do="Leave `format` out.")
     if demand_of(request, query) is not None:
         message = "A live answer follows the newest state, and waits for nothing."
-        raise BadQuestionError(message, do="Ask `/v1/metrics` with `at_least` or `max_staleness`.")
+        raise BadQuestionError(message, do="Request `/v1/metrics` with `at_least` or `max_staleness`.")
     live: Live = request.app.state.live
     async with live.follow(query.to_request(metric), caller) as follower:
         yield follower.events(last_event_id)

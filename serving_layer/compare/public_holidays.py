@@ -37,12 +37,12 @@ def names_of(store: Store, year: int, *, english: bool = False) -> Names:
     """The public holidays at a store. CountryUnknownError if it has no country, or the library does not know it."""
     if not store.country:
         message = f"The store `{store.id}` has no `country`, so its holidays are not known."
-        raise CountryUnknownError(message, do="Say `country` in stores.yaml, then `galatea stores load stores.yaml`.")
+        raise CountryUnknownError(message, do="Set `country` in stores.yaml, then `galatea stores load stores.yaml`.")
     try:
         return names_in(store.country, store.subdivision, year, english=english)
     except NotImplementedError as error:
         message = f"The holidays of the store `{store.id}` are not known: {error}."
-        raise CountryUnknownError(message, do="Say ISO 3166 codes, such as `country: SK`, in stores.yaml.") from error
+        raise CountryUnknownError(message, do="Use ISO 3166 codes, such as `country: SK`, in stores.yaml.") from error
 
 
 def nearest(store: Store, name: str, first: date, last: date) -> date:
@@ -56,7 +56,7 @@ def nearest(store: Store, name: str, first: date, last: date) -> date:
     found = [day for year in years for day in dates(store, name, year)]
     if not found:
         known = {each for year in years for names in names_of(store, year, english=True).values() for each in names}
-        do = f"The `holidays` library knows none of {first.year}; ask for another year."
+        do = f"The `holidays` library knows none of {first.year}; use another year."
         raise UnknownNameError(f"public holiday of {store.country}", name, known, do=do)
     return min(found, key=lambda day: (max(first - day, day - last + timedelta(days=1), timedelta(0)), day))
 

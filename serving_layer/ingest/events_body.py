@@ -47,9 +47,9 @@ class EventsBody:
         self.size = len(body)
         found = _lines(body) if self.is_lines else _elements(body, limits.request_events)
         if not found:
-            raise BadQuestionError("The request brings no event.", do="Send at least one.")
+            raise BadQuestionError("The request has no event.", do="Send at least one.")
         if len(found) > limits.request_events:
-            message = f"The request brings more than {limits.request_events:,} events."
+            message = f"The request has more than {limits.request_events:,} events."
             raise TooManyEventsError(message, do="Send them in several requests, one after the other.")
         return found
 

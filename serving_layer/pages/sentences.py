@@ -54,8 +54,7 @@ LOAD = (
     gettext_noop("Wait for a response, then try again."),
     gettext_noop("Wait a second, then try again."),
     gettext_noop("Cassandra did not answer: {why}."),
-    gettext_noop("Ask again; `galatea status` says what is wrong."),
-    gettext_noop("Ask again."),
+    gettext_noop("Try again; `galatea status` says what is wrong."),
     gettext_noop("Try again."),
     gettext_noop("Send it again; it is safe to repeat."),
     gettext_noop("The answer is longer than {number} MiB as JSON."),
@@ -116,7 +115,7 @@ DAYS = (
     gettext_noop("`from` is not a time with an offset."),
     gettext_noop("Open an hour from the chart of a store."),
     gettext_noop("`{argument}={text}` is before the years that Galatea keeps."),
-    gettext_noop("Ask for less, such as `{argument}=-1y`."),
+    gettext_noop("Use a shorter time, such as `{argument}=-1y`."),
 )
 ARGUMENTS = (
     gettext_noop("{given} cannot be read."),

@@ -44,7 +44,7 @@ class ProductSelection(NamedTuple):
         """
         for name, values in ((BRAND, brands), (SKU, skus)):
             if not all(values):
-                raise BadQuestionError(f"`{name}=` names nothing.", do=f"Name a {name}, or leave `{name}` out.")
+                raise BadQuestionError(f"`{name}=` is empty.", do=f"Name a {name}, or leave `{name}` out.")
         return cls(tuple(map(_path, categories)), tuple(brands), tuple(skus))
 
     @property

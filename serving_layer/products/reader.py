@@ -222,7 +222,7 @@ class ProductReader:
     def _replaced(self, tenant: str) -> CassandraUnavailableError:
         self._masters.pop(tenant, None)
         message = f"The products of tenant `{tenant}` were replaced several times while they were read."
-        return CassandraUnavailableError(message, do="Ask again.")
+        return CassandraUnavailableError(message, do="Try again.")
 
     async def _chosen(self, master: ProductMaster, skus: set[str]) -> Mapping[str, Versions]:
         buckets: dict[int, list[str]] = {}

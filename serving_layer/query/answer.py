@@ -476,7 +476,7 @@ async def _encoded(response: MetricResponse) -> bytes:
 
 def refuse_long(
     length: int,
-    do: str = "Ask with a coarser `grain`, for a shorter range, for fewer metrics, or with a lesser `limit`.",
+    do: str = "Use a coarser `grain`, a shorter range, fewer metrics, or a smaller `limit`.",
 ) -> None:
     """Raise RangeTooLongError if an answer of so many bytes is longer than may be built as a whole."""
     if length > MOST_BYTES:

@@ -75,7 +75,7 @@ def _encoded(view: View, cells: Mapping[str, Sequence[Cell]], length: int) -> li
         for cell in sorted(own, key=_order):
             shown.append(encode(_cell_states(view, store, cell)))
             length += len(shown[-1])
-            refuse_long(length, "Ask for a shorter range, or for fewer stores.")
+            refuse_long(length, "Use a shorter range, or fewer stores.")
     return shown
 
 

@@ -415,7 +415,7 @@ class MergedDays:
 def _refuse_more(states: int) -> None:
     if states > MOST_MERGED:
         message = f"The totals are made of more than {MOST_MERGED:,} sums."
-        do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
+        do = "Use a coarser `grain`, a shorter range, or fewer dimensions in `by`."
         raise RangeTooLongError(message, do=do)
 
 

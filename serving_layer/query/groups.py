@@ -42,7 +42,7 @@ Also how many points of stores it may add up one by one.
 
 MOST_POINTS_WRITTEN = 500_000
 """How many points all series of one answer may have."""
-ASK_FOR_LESS = "Ask with a coarser `grain`, for a shorter range, for fewer stores, or with fewer dimensions in `by`."
+ASK_FOR_LESS = "Use a coarser `grain`, a shorter range, fewer stores, or fewer dimensions in `by`."
 MOST_STORE_DAYS = 200_000
 """How many days of stores one answer may read window by window: each counts per metric, view and period."""
 _DAY = 24 * 60 * 60
@@ -469,7 +469,7 @@ def refuse_many_days(queries: Iterable[ResolvedQuery], stores: Collection[str]) 
     if found > MOST_STORE_DAYS:
         message = f"The answer would be added up from the quarter hours of {found:,} days of stores."
         rule = f"At most {MOST_STORE_DAYS:,} may be, where each counts per metric, view and compared period."
-        do = "Ask for a shorter range, for fewer stores or metrics, or for whole business days without further options."
+        do = "Use a shorter range, fewer stores or metrics, or whole business days without further options."
         raise RangeTooLongError(f"{message} {rule}", do=do)
 
 

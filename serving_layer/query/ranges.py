@@ -159,4 +159,4 @@ def _bound(argument: str, text: str, today: date) -> str:
         return months_before(today, count * (12 if unit == "y" else 1)).isoformat()
     except (ValueError, OverflowError) as error:
         message = f"`{argument}={text}` is before the years that Galatea keeps."
-        raise BadQuestionError(message, do=f"Ask for less, such as `{argument}=-1y`.") from error
+        raise BadQuestionError(message, do=f"Use a shorter time, such as `{argument}=-1y`.") from error

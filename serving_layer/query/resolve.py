@@ -406,7 +406,7 @@ def query_span(  # noqa: PLR0913 - a range in three parts, and what it is read w
             f"A range at `grain={grain}` can have at most {fine} days; this one has {length:.0f}.", do=f"Use {fits}."
         )
     if length > coarse:
-        do = f"Ask for {coarse} days at a time, with `grain=year`."
+        do = f"Request {coarse} days at a time, with `grain=year`."
         raise RangeTooLongError(f"A range can have at most {coarse} days; this one has {length:.0f}.", do=do)
     return Span(first, last)
 
@@ -484,7 +484,7 @@ def _refuse_without_items(request: MetricRequest, by: Sequence[str], metric: Met
         return
     others = [f"`{each.id}`" for each in catalogue.metrics.values() if each.is_split and _has_items(each, catalogue)]
     message = f"`{metric.id}` does not count by SKU"
-    do = f"Ask for one of: {', '.join(others)}."
+    do = f"Use one of: {', '.join(others)}."
     if split:
         raise UnknownNameError("dimension", split, (), do=f"{message}. {do}")
     raise BadQuestionError(f"{message}, so it has no `{only}`.", do=do)
@@ -501,7 +501,7 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
     known |= set(PRODUCT_DIMENSIONS) if SKU in known else set()
     for name in by:
         if name in GRAINS:
-            raise UnknownNameError("dimension", name, (), do=f"Time is split by `grain`: ask with `grain={name}`.")
+            raise UnknownNameError("dimension", name, (), do=f"Time is split by `grain`: use `grain={name}`.")
         if not any(dimension_of(view, name) for view in views):
             raise UnknownNameError("dimension", name, known)
         if is_product_dimension(name):
@@ -518,10 +518,10 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
 def _refuse_unmergeable(request: MetricRequest, metric: Metric) -> None:
     if any(term.is_sequential for term in metric.terms.values()):
         message = f"`{metric.id}` has no total over stores: it is computed from the windows of one store in order."
-        raise BadQuestionError(message, do="Ask with `by=store`, without `sort`, `top` and `share`.")
+        raise BadQuestionError(message, do="Use `by=store`, without `sort`, `top` and `share`.")
     if request.context is not None:
         message = "`context` has rows per store, and the series of this answer are added up or sorted."
-        raise BadQuestionError(message, do="Leave `context` out, or ask with `by=store`, without `sort` and `top`.")
+        raise BadQuestionError(message, do="Leave `context` out, or use `by=store`, without `sort` and `top`.")
 
 
 def _refuse_unknown_groups(groups: Sequence[str], known: frozenset[str]) -> None:
@@ -540,7 +540,7 @@ def _refuse_different_weeks(asked: AskedRange, grain: Grain, stores: Sequence[St
     if len(first) > 1:
         (one, of_one), (other, of_other) = list(first.items())[:2]
         message = f"The week of store `{of_one}` begins on `{one}`, and that of store `{of_other}` on `{other}`."
-        do = "Ask by day with `from` and `to`, or name with `store` stores whose weeks begin on one day."
+        do = "Request days with `from` and `to`, or name stores whose weeks begin on the same day with `store=`."
         raise BadQuestionError(message, do=do)
 
 
@@ -565,7 +565,7 @@ def _ranking(request: MetricRequest, metric: Metric, views: Sequence[View]) -> R
         raise BadQuestionError(f"`{metric.id}` is a list, which has no order.", do="Sort by `name`, without `top`.")
     if request.share and not adds_up(metric, {view.name: view for view in views}):
         message = f"`{metric.id}` has no share: it is not a sum, so its parts do not add up to the total."
-        raise BadQuestionError(message, do="Leave `share` out, or ask for the sums that it is made of.")
+        raise BadQuestionError(message, do="Leave `share` out, or request the sums that it is made of.")
     return Ranking(sort, request.top, request.share)
 
 
@@ -593,7 +593,7 @@ def _grain(request: MetricRequest, metric: Metric) -> Grain:
     found = next((each for each in allowed if each == grain), None)
     if found is None:
         message = f"`{metric.id}` has no meaning at `grain={grain}`."
-        raise BadQuestionError(message, do=f"Ask with one of: {', '.join(allowed)}.")
+        raise BadQuestionError(message, do=f"Use one of: {', '.join(allowed)}.")
     return found
 
 

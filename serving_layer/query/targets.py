@@ -95,7 +95,7 @@ class TargetReader:
                 packed = await self._blocks.block(*key)
                 if packed is None and not await self._is_kept(version):
                     message = f"The targets of tenant `{version.tenant}` were replaced while they were read."
-                    raise CassandraUnavailableError(message, do="Ask again.")
+                    raise CassandraUnavailableError(message, do="Try again.")
             targets = {} if packed is None else decode_block(packed)
             keep(self._cache, key, targets)
         return targets.get(metric, {})
@@ -220,7 +220,7 @@ def refuse_without_targets(query: ResolvedQuery) -> None:
         raise BadQuestionError(message, do="Leave dimensions and products out, or `compare=target`.")
     if query.grain in _TOO_FINE:
         message = f"Targets are of business days, which `grain={query.grain}` splits."
-        raise BadQuestionError(message, do="Ask with `grain=day` or a coarser one.")
+        raise BadQuestionError(message, do="Use `grain=day` or a coarser one.")
     if query.only_open or query.only_covered:
         message = "Targets are of whole business days, and `hours=open` or `only_covered` leaves windows out."
         raise BadQuestionError(message, do="Leave it out.")

@@ -130,7 +130,7 @@ def declared(tokens: Sequence[Token]) -> DeclaredCursor:
     scrolls, holds = True, False
     while words[place : place + 1] and words[place] in _OPTIONS:
         if words[place] == "BINARY":
-            raise SqlStateError("0A000", "BINARY cursors are not answered.", "Ask for binary values when you fetch.")
+            raise SqlStateError("0A000", "BINARY cursors are not answered.", "Request binary values when you fetch.")
         scrolls = scrolls and words[place] != "NO"
         place += 1
     is_cursor = words[place : place + 1] == ["CURSOR"]

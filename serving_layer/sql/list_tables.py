@@ -273,7 +273,7 @@ class PublicationsTable(ListTable):
         rows = Rows(self.columns, needed)
         newest = reading.version.snapshot.pointer.publication
         async for entry in history(self._published, newest):
-            reading.budget.add(1, self.name, "Ask for fewer tables at once.")
+            reading.budget.add(1, self.name, "Query fewer tables at once.")
             rows.add(
                 {
                     "publication": entry.publication,

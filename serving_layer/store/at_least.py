@@ -196,7 +196,7 @@ class AtLeast:
             of_one = "of this tenant" if tenant is not None else "with keys for all tenants"
             whose = f"{own} requests {of_one}" if own >= MOST_WAITING_OF_TENANT else f"{total} requests"
             message = f"{whose} already wait for events that are not counted yet."
-            raise TooBusyError(message, do="Ask again.")
+            raise TooBusyError(message, do="Try again.")
         self._waiting[tenant] += 1
         try:
             yield
@@ -245,7 +245,7 @@ class AtLeast:
 
     async def _lack_of_time(self, seconds: float, snapshot: ReadSnapshot, began: float) -> _Lack | None:
         if self._logs is None:
-            raise BadQuestionError("This process cannot say how old an answer is.", do="Ask over REST.")
+            raise BadQuestionError("This process does not measure how old an answer is.", do="Use the REST API.")
         tags, read = await self._tags_of(snapshot), _positions(snapshot)
         readings = await self._logs.since(began - seconds)
         if snapshot.has_speed and any(_is_read(each, tags, read) for each in readings):
@@ -287,7 +287,7 @@ def _refuse_beyond(topic: str, partition: int, end: int, ends: Mapping[int, int]
 
 def _other_topic(topic: str) -> BadQuestionError:
     message = f"`at_least` names events of another topic `{topic}`: it was created again since, or elsewhere."
-    return BadQuestionError(message, do="Ask without it; events that are sent from now on get tokens that fit.")
+    return BadQuestionError(message, do="Leave `at_least` out; events that are sent from now on get valid tokens.")
 
 
 def _is_read(reading: LogReading, tags: Mapping[str, str], read: Mapping[str, Mapping[int, int]]) -> bool:
@@ -319,8 +319,8 @@ def _not_yet(lack: _Lack, snapshot: ReadSnapshot, seconds: float) -> NotYetError
     needed = UNIX_EPOCH + lack.cut_ms * _MS if lack.cut_ms is not None else None
     lacks = [f"`{at.topic}/{at.partition}` was read to {at.position} of {at.needed}" for at in lack.positions[:1]]
     lacks += [f"the cut is {cut:%Y-%m-%d %H:%M:%S} UTC, and {needed:%Y-%m-%d %H:%M:%S} is needed"] if needed else []
-    message = f"The answer does not contain what was asked for yet, after {seconds:g} s: {'; '.join(lacks)}."
-    do = "Ask again. `galatea status` shows whether the speed layer reads, `galatea rebuild` publishes a new cut."
+    message = f"The answer does not contain everything requested yet, after {seconds:g} s: {'; '.join(lacks)}."
+    do = "Try again. `galatea status` shows whether the speed layer reads, `galatea rebuild` publishes a new cut."
     progress = ReadProgress(iso_instant(cut), iso_instant(needed), list(lack.positions))
     return NotYetError(message, do=do, progress=progress)
 

@@ -145,7 +145,7 @@ class ReadSnapshot:
             known = f"published as `{published}`" if published else "not published yet"
             when = f" in publication `{self.pointer.publication}`" if self.is_past else ""
             message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}{when}."
-            do = "Ask as of a publication since the change." if self.is_past else "galatea rebuild"
+            do = "Use `as_of` with a publication since the change." if self.is_past else "galatea rebuild"
             raise DefinitionNotPublishedError(message, do=do)
 
 
@@ -264,7 +264,7 @@ class SnapshotReader:
             message = (
                 f"A replica shows publication `{pointer.publication}`, and `{self._served}` was answered from already."
             )
-            raise PublicationBehindError(message, do="Ask again.")
+            raise PublicationBehindError(message, do="Try again.")
         self._served = pointer.publication
         try:
             snapshot = ReadSnapshot(pointer, await self._positions_of(pointer), ())

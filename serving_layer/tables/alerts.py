@@ -112,4 +112,4 @@ def _translated(call: Callable[[], Found]) -> Found:
         return call()
     except CASSANDRA_UNAVAILABLE as error:
         message = f"Cassandra did not answer: {type(error).__name__}."
-        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from error
+        raise CassandraUnavailableError(message, do="Try again; `galatea status` says what is wrong.") from error

@@ -129,7 +129,7 @@ async def _tried(read: Callable[[], Awaitable[_Found]]) -> _Found:
         except CASSANDRA_UNAVAILABLE as error:
             failed = error
     message = f"Cassandra did not answer: {type(failed).__name__}."
-    raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from failed
+    raise CassandraUnavailableError(message, do="Try again; `galatea status` says what is wrong.") from failed
 
 
 def instant_of(value: datetime | None) -> datetime:

@@ -296,5 +296,5 @@ class StoreTables:
         version, count = current[0]
         bodies = await self._session.rows(self._stores, version)
         if len(bodies) != count:  # two more loads have replaced it meanwhile
-            raise CassandraUnavailableError("The stores were changed while they were read.", do="Ask again.")
+            raise CassandraUnavailableError("The stores were changed while they were read.", do="Try again.")
         return [Store.from_json(body) for (body,) in bodies]

@@ -79,7 +79,7 @@ class WebhookService:
         check_url(url, self.allowed)
         if len(await self.listed(tenant)) >= self.most:
             message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
-            raise TooManyWebhooksError(message, do="Remove one that is needed no more.")
+            raise TooManyWebhooksError(message, do="Remove one that is no longer needed.")
         made_ms = int(self.now().timestamp() * 1000)
         endpoint = Endpoint(new_id(), tenant, url, new_secret(), batch, made_ms)
         await self.endpoints.add(endpoint)

@@ -138,7 +138,7 @@ def test_series_of_a_sku_say_its_title_and_category(asking: Asking) -> None:
         ({"sku": "1,,2"}, 422, "bad_question", "Separate ids by one comma each"),
         ({"category": "a/b/c/d/e/f/g"}, 404, "unknown_name", "Use one of: `Drugs`, "),
         ({"by": "category:7"}, 404, "unknown_name", "Did you mean `category:6`?"),
-        ({"by": "weekday"}, 404, "unknown_name", "Time is split by `grain`: ask with `grain=weekday`."),
+        ({"by": "weekday"}, 404, "unknown_name", "Time is split by `grain`: use `grain=weekday`."),
         ({"by": "categroy"}, 404, "unknown_name", "Did you mean `category`?"),
         ({"by": "category", "attributes": "as_them"}, 422, "bad_question", "Did you mean `as_then`?"),
         ({"grain": "weekdays"}, 422, "bad_question", "Did you mean `weekday`?"),

@@ -127,7 +127,7 @@ def test_cells_that_would_be_too_many_are_refused_with_what_to_do(
     refused = Asking(world).refusal("/v1/views/sales/cells", **DAY)
 
     assert refused["code"] == "range_too_long"
-    assert refused["detail"] == "Ask for a shorter range, or for fewer stores."
+    assert refused["detail"] == "Use a shorter range, or fewer stores."
 
     monkeypatch.setattr(answer, "MOST_BYTES", len(encode(cell)))
     assert Asking(world).body("/v1/views/sales/cells", **DAY)["cells"] == [cell]
