@@ -204,13 +204,13 @@ def test_a_key_that_follows_many_requests_has_few_answers_at_once_and_others_get
     live, answer = Live(asking.answers, Limits(requests_per_key=2)), asking.answers.metrics
     go_on, both, in_progress = asyncio.Event(), asyncio.Event(), []
 
-    async def slow(request: MetricsRequest, version: ReadVersion, caller: Caller, *, has_turn: bool = False) -> bytes:
+    async def slow(request: MetricsRequest, version: ReadVersion, caller: Caller, *, has_slot: bool = False) -> bytes:
         if caller == ACME:
             in_progress.append(request)
             if len(in_progress) == 2:
                 both.set()
             await go_on.wait()
-        return await answer(request, version, caller, has_turn=has_turn)
+        return await answer(request, version, caller, has_slot=has_slot)
 
     async def follow_once(metric: str) -> None:
         async with live.follow(ask(metric), ACME):
