@@ -73,7 +73,7 @@ def place_in_week(row: Point | WeatherRow, place: WeekPlace) -> None:
 class Timeline:
     """`spans` follow each other; `points[i]` is the place of the point that `spans[i]` belongs to.
 
-    A question's spans leave no gap, and every point has one. What it is compared with may have gaps, and lack points.
+    A query's spans leave no gap, and every point has one. What it is compared with may have gaps, and lack points.
     `labels`: per point what its start alone does not say: its place in the week, at `weekday` and `hour_of_week`.
     """
 

@@ -33,7 +33,7 @@ class DeadLetterReplayRequest:
     """The dead letters at these places, or the oldest `limit` after `after` that match and were never replayed."""
 
     positions: tuple[RecordPosition, ...] = ()
-    question: DeadLetterQuery | None = None
+    query: DeadLetterQuery | None = None
     limit: int = MAX_REPLAYED
     after: DeadLetterCursor | None = None
     patch: Patch = field(default_factory=Patch)
@@ -49,21 +49,21 @@ class DeadLetterService:
         self._reader, self._sender = ThreadPoolExecutor(1, "dead-letters"), ThreadPoolExecutor(1, "replays")
         self._waiting = 0
 
-    async def listed(self, question: DeadLetterQuery, limit: int, after: DeadLetterCursor | None) -> DeadLetterListing:
+    async def listed(self, query: DeadLetterQuery, limit: int, after: DeadLetterCursor | None) -> DeadLetterListing:
         """As `DeadLetterQueries.list_page`. TooBusyError."""
-        return await self._in_thread(self._reader, lambda: self._queries.list_page(question, limit, after))
+        return await self._in_thread(self._reader, lambda: self._queries.list_page(query, limit, after))
 
     async def shown(self, position: RecordPosition) -> tuple[StoredDeadLetter, DeadLetterFields]:
         """As `DeadLetterQueries.get`. UnknownNameError, TooBusyError."""
         return await self._in_thread(self._reader, lambda: self._queries.get(position))
 
     async def replay(
-        self, ask: DeadLetterReplayRequest, by: str
+        self, request: DeadLetterReplayRequest, by: str
     ) -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
         """Replay dead letters.
 
         Args:
-            ask: which ones, and how to patch them.
+            request: which ones, and how to patch them.
             by: the name of the caller, for the record.
 
         Returns:
@@ -80,15 +80,15 @@ class DeadLetterService:
             return stores[store].terms if store in stores else DEFAULT_TERMS
 
         def run() -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
-            replays, following = ReplayRequest(ask.positions, ask.patch, by, ask.dry_run), None
-            if ask.question is not None:
-                page = self._queries.list_replayable(ask.question, ask.limit, ask.after)
+            replays, following = ReplayRequest(request.positions, request.patch, by, request.dry_run), None
+            if request.query is not None:
+                page = self._queries.list_replayable(request.query, request.limit, request.after)
                 positions, following = [each.position for each in page.dead_letters], page.following
-                replays = ReplayRequest(positions, ask.patch, by, ask.dry_run, page.dead_letters)
+                replays = ReplayRequest(positions, request.patch, by, request.dry_run, page.dead_letters)
             return self._replaying.run(replays, terms_of, lambda *_: None), following
 
         items, following = await self._in_thread(self._sender, run)
-        for item in () if ask.dry_run else items:
+        for item in () if request.dry_run else items:
             REPLAYED.labels(item.position.topic, item.outcome.value).inc()
         return items, following
 

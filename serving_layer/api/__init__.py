@@ -1,1 +1,1 @@
-"""HTTP: translates questions, hands them over, and says no as problem+json."""
+"""HTTP: translates requests into calls of services, and errors into problem+json."""

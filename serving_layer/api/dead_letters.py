@@ -104,13 +104,13 @@ class ReplayQuestion(BaseModel):
         if self.mend.body is not None and (len(self.ids) != 1 or self.mend.fields):
             message = "A complete record replaces exactly one dead letter."
             raise BadQuestionError(message, do="Name one id, and set no other field.")
-        question = self.filter.to_query(replayed=None) if self.filter else None
+        query = self.filter.to_query(replayed=None) if self.filter else None
         try:
             positions = tuple(RecordPosition.of(each) for each in self.ids)
         except RequestError as error:
             raise refused(error) from error
         mend = Patch(None if self.mend.body is None else self.mend.body.encode(), exact_fields(body))
-        return DeadLetterReplayRequest(positions, question, self.limit, read_token(self.after), mend, self.dry_run)
+        return DeadLetterReplayRequest(positions, query, self.limit, read_token(self.after), mend, self.dry_run)
 
 
 class _ExactPatch(msgspec.Struct):

@@ -93,7 +93,7 @@ async def send_events(
     again, it counts once). 422: all are rejected. What is rejected is not kept. 503: nothing is known to have arrived,
     so send the same again after `Retry-After`. 429: the key sends too many requests per second, or too many bytes of
     events per minute, to which each day more than 31 days in the past adds 256 kB. `token` names what was accepted,
-    for `at_least` of a question. The header `Galatea-Token` also names what the request had in `Galatea-At-Least`.
+    for `at_least` of a request. The header `Galatea-Token` also names what the request had in `Galatea-At-Least`.
     """
     found, known = source_named(source), token_of(request)
     authenticator: Authenticator = request.app.state.authenticator

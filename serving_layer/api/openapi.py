@@ -252,20 +252,22 @@ def _complete(operation: Document, route: APIRoute) -> None:
             required and required.keeps
         ):  # a stack may show one tenant's stores to whoever reaches it
             operation["security"] = [*operation["security"], {}]
-    for said in operation.get("parameters", ()):
-        if said["name"] in EXAMPLES and said["in"] != "header":
-            example = EXAMPLES[said["name"]]
-            said["example"] = example[0] if said["in"] == "path" and isinstance(example, list) else example
-    for status, said in operation["responses"].items():
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in EXAMPLES and parameter["in"] != "header":
+            example = EXAMPLES[parameter["name"]]
+            parameter["example"] = example[0] if parameter["in"] == "path" and isinstance(example, list) else example
+    for status, response in operation["responses"].items():
         if leads := LINKS.get((operation["operationId"], HTTPStatus(int(status)))):
-            said["links"] = {link.name: link.described() for link in leads}
+            response["links"] = {link.name: link.described() for link in leads}
     statuses = [*OF_ALL, *(OF_KEYS if scope else ()), *(OF_NAMES if scope else ())]
     statuses += [HTTPStatus(int(status)) for status in operation["responses"] if status >= "400"]
     statuses += OF_BODIES if "requestBody" in operation else ()
-    statuses += OF_VERSIONS if any(said["name"] == "if-match" for said in operation.get("parameters", ())) else ()
+    statuses += OF_VERSIONS if any(each["name"] == "if-match" for each in operation.get("parameters", ())) else ()
     for status in sorted(set(statuses)):
-        said = operation["responses"].get(str(status.value), {})
-        own = {kind: each for kind, each in said.get("content", {}).items() if "HTTPValidationError" not in str(each)}
+        described = operation["responses"].get(str(status.value), {})
+        own = {
+            kind: each for kind, each in described.get("content", {}).items() if "HTTPValidationError" not in str(each)
+        }
         operation["responses"][str(status.value)] = {
             "description": f"Refused: {PHRASES[status]}.",
             "content": {**own, MEDIA_TYPE: {"schema": schema_of(Problem)}},

@@ -101,10 +101,10 @@ PRODUCT_LABELS = {"sku_title": "title", "sku_category": "category"}
 def metric_table(
     bodies: Sequence[Body], metrics: Sequence[Metric], by: Sequence[str], ranking: Ranking, about: Body
 ) -> Table:
-    """The table of answers, a row per point. Its columns depend on the question alone.
+    """The table of answers, a row per point. Its columns depend on the request alone.
 
     Args:
-        bodies: one or several answers to one question.
+        bodies: one or several answers to one request.
         metrics: those of the answers.
         by: what series are split by: a series per store unless `total` is one of them.
         ranking: how series are ranked.

@@ -110,7 +110,7 @@ class PageQuery:
 class QueryFailure(NamedTuple):
     """Why a query has no answer. Its part of the page shows this; the rest of the page is shown as usual.
 
-    `may_pass`: the same question may have an answer a moment later.
+    `may_pass`: the same query may have an answer a moment later.
     """
 
     code: str

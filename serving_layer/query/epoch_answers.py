@@ -22,7 +22,7 @@ from views.control.publication import Pointer
 
 
 class EpochAnswers:
-    """Answers questions about metrics from one pointer, with the speed rows of epochs before an instant."""
+    """Answers queries for metrics from one pointer, with the speed rows of epochs before an instant."""
 
     def __init__(self, catalogue: Catalogue, snapshot: ReadSnapshot, cells: MergedCells) -> None:
         """Use `at` instead, which reads the snapshot."""

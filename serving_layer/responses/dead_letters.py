@@ -112,7 +112,7 @@ class EventOutcome(Struct):
 class EventOutcomes(Struct):
     """How many events were accepted, rejected or are unknown, and each of them.
 
-    `token`: names the accepted ones, for `at_least` of a question; null if there is none, or their place is not known.
+    `token`: names the accepted ones, for `at_least` of a request; null if there is none, or their place is not known.
     """
 
     accepted: int

@@ -32,7 +32,7 @@ Integers = npt.NDArray[np.int64]
 BYTES_KEPT = 128 * 1024 * 1024
 """How many bytes of decoded day cells are cached: three years of 200 stores of `sales`, or a month of 50,000 SKUs."""
 BYTES_TOGETHER = 128 * 1024 * 1024
-"""How many bytes of days that were asked for together are cached, for the next question about the same days."""
+"""How many bytes of days that were read together are cached, for the next query about the same days."""
 BYTES_AHEAD = 64 * 1024 * 1024
 """How many bytes of decoded day cells are read before anybody asks for them."""
 READS_AT_ONCE = 16
