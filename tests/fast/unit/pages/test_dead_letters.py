@@ -198,7 +198,7 @@ def test_many_are_tried_then_sent_with_one_field_set(operator: Browsing) -> None
         ({"reason": "none"}, "reason"),
         ({"reason": "bad_time", "pointer": "x", "value": "1"}, "not a pointer"),
         ({"reason": "bad_time", "pointer": "/a", "value": "yesterday"}, "not JSON"),
-        ({"reason": "bad_time", "after": "none"}, "no token"),
+        ({"reason": "bad_time", "after": "none"}, "not a valid token"),
     ],
 )
 def test_an_invalid_bulk_request_is_explained(operator: Browsing, fields: dict[str, str], said: str) -> None:

@@ -239,7 +239,7 @@ def test_corrections_are_shown_to_operators_with_their_cause(world: World) -> No
     page = browsing.get("/corrections")
 
     assert "No differences. Published numbers are correct." in page
-    assert "is no token" in browsing.get("/corrections?after=x", status=422)
+    assert "is not a valid token" in browsing.get("/corrections?after=x", status=422)
 
 
 def test_corrections_are_filtered_by_state_in_the_address(world: World) -> None:
