@@ -73,10 +73,10 @@ class PauseLease(Protocol):
     """The exclusive right to correct, see `master_dataset.cassandra_tables.Lease`."""
 
     def take(self) -> None:
-        """UpkeepRunsError if another process has it, or had it a moment ago."""
+        """LeaseHeldError if another process has it, or had it a moment ago."""
 
     def renew(self, seconds: int | None = None) -> None:
-        """Extend it. UpkeepRunsError if it was lost."""
+        """Extend it. LeaseHeldError if it was lost."""
 
     def release(self) -> None:
         """Let others take it."""
@@ -166,7 +166,7 @@ class PromptCorrection:
         if (why := self._state.reason_to_leave()) is not None:
             self._state.leave(pointer.publication, why)
             OUTCOMES.labels("left").inc()
-            log.info("prompt_correction.left_to_schedule", publication=pointer.publication, why=why)
+            log.info("prompt_correction.left_to_schedule", publication=pointer.publication, reason=why)
             self._lease.release()
             return
         id_ = self._start()

@@ -121,7 +121,7 @@ def grow(
         waiting: Called every second with the seconds that are left of it.
 
     Raises:
-        UpkeepRunsError: Another process adds partitions.
+        LeaseHeldError: Another process adds partitions.
         OperatorError: Another growth has to be finished first, the number is no multiple, or what the new partitions
             hold was archived already.
         BrokerUnavailableError: Kafka does not answer. Run it again.

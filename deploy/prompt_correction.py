@@ -42,7 +42,7 @@ class OthersAtWork:
         try:
             return airflow is not None and airflow.is_working()
         except (AirflowUnavailableError, OperatorError) as error:
-            log.warning("prompt_correction.airflow_unknown", message=error.message)
+            log.warning("prompt_correction.airflow_unknown", error=error.message)
             return False
 
 

@@ -11,7 +11,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import RequestExecutionException as UntranslatedExecutionException
 from cassandra.protocol import ServerError
 
-from master_dataset.errors import UpkeepRunsError
+from master_dataset.errors import LeaseHeldError
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -48,11 +48,11 @@ class Lease:
         self._take, self._renew, self._release = (session.prepare(each) for each in (_TAKE, _RENEW, _RELEASE))
 
     def take(self) -> None:
-        """Acquire it. UpkeepRunsError if another process holds it."""
+        """Acquire it. LeaseHeldError if another process holds it."""
         self._execute(self._take, (self._name, self._holder, self._seconds))
 
     def renew(self, seconds: int | None = None) -> None:
-        """Extend it, by its usual time or by so many seconds. UpkeepRunsError if it was lost: another may hold it."""
+        """Extend it, by its usual time or by so many seconds. LeaseHeldError if it was lost: another may hold it."""
         self._execute(self._renew, (seconds or self._seconds, self._holder, self._name, self._holder))
 
     def release(self) -> None:
@@ -63,15 +63,16 @@ class Lease:
         row = self._session.execute(statement, values, timeout=self._timeout).one()
         # If the driver retried the request, the lease may already be held by the first attempt.
         if not row.applied and getattr(row, "holder", None) != self._holder:
-            message = f"another `{self._name}` runs, or was killed less than {self._seconds} seconds ago"
-            raise UpkeepRunsError(message, do="wait for it to end, then run the command again")
+            held = f"another process holds the lease `{self._name}`"
+            message = f"{held}, or was killed less than {self._seconds} seconds ago"
+            raise LeaseHeldError(message, do="wait for it to end, then run the command again")
 
 
 def has_lease(take_or_renew: Callable[[], None]) -> bool:
     """Return whether this process has a lease after this call of `take` or `renew`."""
     try:
         take_or_renew()
-    except UpkeepRunsError:
+    except LeaseHeldError:
         return False
     return True
 
@@ -103,7 +104,7 @@ class LeaseTable:
 
 @contextmanager
 def leased(session: "Session", name: str, seconds: int = SECONDS) -> Iterator[Lease]:
-    """Hold a lease inside the block. UpkeepRunsError if another process holds it."""
+    """Hold a lease inside the block. LeaseHeldError if another process holds it."""
     lease = Lease(session, name, seconds)
     lease.take()
     try:

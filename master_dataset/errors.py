@@ -1,47 +1,12 @@
-"""Every error, by who has to act. A record that is not an event raises nothing: it becomes a `DeadLetter`.
+"""Every error, by who has to act. docs/reference/errors.md lists all of them with their codes.
 
-GalateaError
-|-- DefinitionError                  the author of a view or source; at import
-|-- RequestError                     the caller; 4xx, exit code 2
-|   |-- UnknownNameError             404, names the nearest known name
-|   |-- RangeTooLongError            422, names the grain that fits
-|   |-- NothingArchivedError         404, there are no events on the requested days
-|   |-- MixedCurrenciesError         409, money of two currencies cannot be added up
-|   |-- BadFileError                 422, a file cannot be used; names the field
-|   |-- BadFloorPlanError            422, an image or the zones of a floor plan cannot be used; names the field
-|   |-- BadEndpointError             422, webhooks cannot call this URL; names the field
-|   |-- BadRuleError                 422, an alert rule makes no sense; names the field
-|   |-- FloorPlanChangedError        412, the floor plan is not the one that its author has seen
-|   |-- ProductsChangedError         409, another load of products came first
-|   `-- TargetsChangedError          409, another load of targets came first
-|-- OperatorError                    the operator; exit code 1; `do` is the next command
-|   |-- CutNotReachedError           the archive has not passed the cut in every partition
-|   |-- PublicationMovedError        another publication came first
-|   |-- CheckpointOutOfStepError     speed rows and checkpoint belong to different micro-batches
-|   |-- GenerationReplacedError      a generation of the speed layer that must no longer write
-|   |-- NothingPublishedError        nothing has been published yet
-|   |-- DefinitionNotCoveredError    views have changed, and no speed layer runs the new definitions yet
-|   |-- RecomputeRunningError        another process works on the same views and days
-|   |-- RollbackTooFarError          there are no speed rows for the cut of that publication
-|   |-- DiskFullError                no room for the result
-|   |-- CurrencyFixedError           a store with events cannot change its currency
-|   |-- DayFixedError                a store with sightings cannot change when its business days begin
-|   |-- MasterFileLostError          a file of the master dataset is missing or broken
-|   |-- UpkeepRunsError              another compaction or export is running
-|   |-- SpeedExpiredError            the cut is older than speed rows are kept
-|   |-- LinesNotSentError            an ingest did not deliver every line to the broker
-|   |-- MailNotSentError             a mail server refuses a sender, a recipient or a mail
-|   `-- PdfNotMadeError              Chromium has failed
-`-- DependencyUnavailableError       nobody yet; retried, then 503 with Retry-After
-    |-- BrokerUnavailableError
-    |   `-- BrokerAccessError          also an OperatorError: the password, certificate or rights are wrong
-    |-- CassandraUnavailableError
-    |   `-- CassandraAccessError       also an OperatorError: likewise
-    |-- ObjectStoreUnavailableError
-    |   `-- ObjectStoreAccessError     also an OperatorError: bucket, rights or the store itself are wrong
-    |-- SpeedUnavailableError
-    |-- MailServerUnavailableError
-    `-- AirflowUnavailableError
+- DefinitionError: the author of a view or source; raised at import.
+- RequestError: the caller; 4xx, exit code 2.
+- OperatorError: the operator; exit code 1; `do` is the next command.
+- DependencyUnavailableError: nobody yet; the request is retried, then answered with 503 and Retry-After.
+
+Errors that also derive from OperatorError, such as BrokerAccessError, need the operator after all. A record that is not
+an event raises nothing: it becomes a `DeadLetter`.
 """
 
 import re
@@ -286,8 +251,10 @@ class MasterFileLostError(OperatorError):
     """A data file of the master dataset is missing, truncated or unreadable; continuing would leave out its events."""
 
 
-class UpkeepRunsError(OperatorError):
-    """Another compaction or export holds the lease, or was killed within it; two at once would duplicate rows."""
+class LeaseHeldError(OperatorError):
+    """Another process does the same maintenance, such as a compaction or an export, or was killed a short time ago."""
+
+    code = "upkeep_runs"
 
 
 class SpeedExpiredError(OperatorError):

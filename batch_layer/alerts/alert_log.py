@@ -175,7 +175,7 @@ class AlertLog:
         try:
             return Alert.from_json(value)
         except msgspec.ValidationError as error:
-            log.warning("alert_audit.unreadable", place="/".join(map(str, place)), why=str(error))
+            log.warning("alert_audit.unreadable", place="/".join(map(str, place)), error=str(error))
             return None
 
 

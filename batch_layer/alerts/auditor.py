@@ -64,9 +64,9 @@ class AlertAuditor:
             with translated_failures("ID"):
                 self._catch_up(steps)
         except (GalateaError, KafkaException) as error:
-            log.warning("alerts.audit_put_off", why=str(error))
+            log.warning("alerts.audit_postponed", error=str(error))
         except UNEXPECTED_DATA as error:  # the publication is done, so the rebuild must not fail
-            log.exception("alerts.audit_put_off", why=repr(error))
+            log.exception("alerts.audit_postponed", error=repr(error))
 
     def _catch_up(self, steps: Steps) -> None:
         audited, pointer = AuditTable(self._session), PointerRow(self._session)

@@ -84,7 +84,7 @@ class LedgerWriter:
             with translated_failures("ID"):
                 self._catch_up(steps)
         except GalateaError as error:
-            log.warning("ledger.postponed", why=error.message)
+            log.warning("ledger.postponed", error=error.message)
 
     def _catch_up(self, steps: Steps) -> None:
         late = [pair for pair in self._missing() if not self._is_adopted(*pair)]
@@ -149,7 +149,7 @@ class LedgerWriter:
         try:
             fence.wait(fence.mark(cut), positions, "speed", SPEED_TIMEOUT)
         except (CutNotReachedError, DependencyUnavailableError) as error:
-            log.warning("ledger.waits", until=str(cut), why=error.message)
+            log.warning("ledger.waits", until=str(cut), error=error.message)
             return False
         return True
 

@@ -204,7 +204,7 @@ class TaskNote:
             self._again_at = time.monotonic() + EVERY_SECONDS
         except GalateaError as error:
             self._again_at = time.monotonic() + AFTER_A_FAILURE_SECONDS
-            log.warning("airflow.note_not_written", task=self._task.name, message=error.message)
+            log.warning("airflow.note_not_written", task=self._task.name, error=error.message)
 
 
 class ProgressAndNote:

@@ -27,7 +27,7 @@ from deploy.backup.rows import Keyspace, arrow_schema
 from deploy.backup.tables import ARCHIVE_POSITIONS, GROUPS, GROWTHS, PUBLICATIONS, Group, KeptTable, kept_tables
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.delta.fsync import fsync_path
-from master_dataset.errors import CassandraUnavailableError, DiskFullError, OperatorError, UpkeepRunsError
+from master_dataset.errors import CassandraUnavailableError, DiskFullError, LeaseHeldError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 
 TABLES, MASTER = "cassandra", "master"
@@ -94,7 +94,7 @@ class BackupWriter:
             DiskFullError: There is no room; nothing of it is kept.
             CassandraUnavailableError: Cassandra did not answer; nothing of it is kept.
             BrokerUnavailableError: Kafka did not answer; nothing of it is kept.
-            UpkeepRunsError: Another backup is being written there.
+            LeaseHeldError: Another backup is being written there.
             OperatorError: The folder cannot be written, tables have changed all the time, a topic was created again, or
                 partitions were added.
         """
@@ -249,7 +249,7 @@ def _flush(folder: Path) -> None:
 
 @contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    """Write into this folder as the only one, and remove what a killed one has left behind. UpkeepRunsError."""
+    """Write into this folder as the only one, and remove what a killed one has left behind. LeaseHeldError."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(root / ".lock", os.O_WRONLY | os.O_CREAT, 0o600)
     try:
@@ -257,7 +257,7 @@ def _alone(root: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             message = f"another backup is being written to `{root}`"
-            raise UpkeepRunsError(message, do="wait for it to end, then run the command again") from error
+            raise LeaseHeldError(message, do="wait for it to end, then run the command again") from error
         for left in root.glob(f".*{PART}"):
             shutil.rmtree(left)
         yield

@@ -194,7 +194,7 @@ def say_who_reads(api: "ApiSettings") -> None:
         log.info("api.readable_without_key", tenant=api.tenant_without_key, by="clients on this machine", names=names)
     else:
         why = f"{api.opened_by} lets others reach REST" if api.opened_by else "GALATEA_ANONYMOUS_TENANT is empty"
-        log.info("api.needs_keys", why=why, names=names)
+        log.info("api.needs_keys", reason=why, names=names)
 
 
 def log_failure(exchange: "asyncio.Task[None]") -> None:

@@ -142,7 +142,7 @@ async def refresh_signatures(signatures: AlertSignatures) -> None:
         try:
             await asyncio.to_thread(signatures.refresh)
         except DependencyUnavailableError as error:
-            log.warning("dispatcher.signatures_not_read", why=error.message)
+            log.warning("dispatcher.signatures_not_read", error=error.message)
 
 
 async def _run(process: Process, settings: Settings) -> None:

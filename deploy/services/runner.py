@@ -129,7 +129,7 @@ class Process:
             self.has_failed = True
             log.exception("process.exited", process=self.name, code=error.code)
         except (GenerationReplacedError, PartitionsOpenedError, ProcessReplacedError) as error:
-            log.info("process.restarts", process=self.name, message=error.message)
+            log.info("process.restarts", process=self.name, error=error.message)
         except OperatorError as error:
             self.has_failed, code = True, NAMED_STOP
             _say_why(self.name, error)

@@ -36,10 +36,10 @@ class ExclusiveLease(Protocol):
     """The exclusive right to do something. Its methods block."""
 
     def take(self) -> None:
-        """UpkeepRunsError if another process holds it."""
+        """LeaseHeldError if another process holds it."""
 
     def renew(self) -> None:
-        """UpkeepRunsError if it was lost."""
+        """LeaseHeldError if it was lost."""
 
     def release(self) -> None:
         """Release it, so that another process can take it immediately."""

@@ -297,7 +297,7 @@ class Archive:
             failpoint(Failpoint.ARCHIVE_RECORDED)
             self._written_to.add(source.topic)
         events = sum(each.events for each in partitions.values())
-        log.info("archive.kept", source=source.topic, batch=number, events=events, **span.log_ids)
+        log.info("archive.committed", source=source.topic, batch=number, events=events, **span.log_ids)
 
     def _note_traces(self, source: "Source[Any]", span: MicroBatchSpan) -> None:
         if (traces := self._traces.get(source.topic)) is not None:

@@ -187,7 +187,7 @@ class AsyncProducer:
         self._is_broken = self._is_broken or error.fatal()
         if (says_why(error) or error.code() in NO_RIGHT) and time.monotonic() >= self._log_again_at:
             self._log_again_at = time.monotonic() + LOG_SECONDS
-            log.warning("producer.rejected", why=error.str(), do="galatea doctor")
+            log.warning("producer.rejected", error=error.str(), do="galatea doctor")
 
     def _on_delivery(self, sent: SentRecords, place: int, size: int, error: Any, message: Any) -> None:  # noqa: ANN401
         if error is not None:

@@ -182,7 +182,7 @@ class HistoryTable:
             try:
                 found.append(_Record(Alert.from_json(row.body), row.body))
             except msgspec.ValidationError as error:
-                log.warning("alert_history.unreadable_row", alert_id=alert_id, why=str(error))
+                log.warning("alert_history.unreadable_row", alert_id=alert_id, error=str(error))
         return found
 
     def _run(self, cql: str, *values: object) -> Sequence[Any]:

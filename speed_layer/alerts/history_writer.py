@@ -200,7 +200,7 @@ class HistoryWriter:
                 while self.step():
                     self._beat()
             except DependencyUnavailableError as error:
-                log.warning("alert_history.waiting", why=str(error))
+                log.warning("alert_history.waiting", error=str(error))
             self._beat()
             time.sleep(RESTART_SECONDS)
 
@@ -247,7 +247,7 @@ class HistoryWriter:
         try:
             self._history.prune(self._beat, self._now())
         except CassandraUnavailableError as error:  # failures do no harm: this only keeps a list short
-            log.warning("alert_history.untidy", why=str(error))
+            log.warning("alert_history.prune_failed", error=str(error))
 
     def _write(self, record: TopicRecord) -> None:
         if record.received_at is not None:

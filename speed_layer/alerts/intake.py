@@ -56,7 +56,7 @@ class AlertIntake:
 
     def _reject(self, partition: int, record: LogRecord, reason: Reason, why: str = "") -> None:
         place = (self._topic, partition, record.offset)
-        log.error("alerts.rejected", place="/".join(map(str, place)), reason=reason.value, why=why)
+        log.error("alerts.rejected", place="/".join(map(str, place)), reason=reason.value, error=why)
         headers = [(name, value if isinstance(value, bytes) else None) for name, value in record.headers]
         dead_letter = UndeliveredRecord(
             *place, record.received_ms, reason, _SENTENCES[reason], key=None, value=record.value, headers=headers

@@ -188,15 +188,15 @@ class AlertProcessor:
         while True:
             try:
                 self._run_producer()
-            except ProducerDiscardedError as why:
+            except ProducerDiscardedError as error:
                 self._config.discarded()
-                log.info("alerts.discarded", partition=self._partition, why=str(why))
+                log.info("alerts.discarded", partition=self._partition, error=str(error))
             except DependencyUnavailableError as error:
-                log.warning("alerts.waiting", partition=self._partition, why=str(error))
+                log.warning("alerts.waiting", partition=self._partition, error=str(error))
             except SnapshotDamagedError as error:
                 self._positions = {}
                 self._config.snapshots.reset()
-                log.warning("alerts.snapshot_damaged", partition=self._partition, why=str(error))
+                log.warning("alerts.snapshot_damaged", partition=self._partition, error=str(error))
             self._config.beat()
             self._attempts = min(self._attempts + 1, MAX_ATTEMPTS)
             time.sleep(random.uniform(0, min(MAX_WAIT_SECONDS, 0.05 * 2**self._attempts)))  # noqa: S311 - no secret

@@ -185,7 +185,7 @@ class PartitionReader:
         try:
             return msgspec.json.decode(entry.value, type=_AlertId).alert_id if entry.value else None
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            log.warning("alerts.no_alert", partition=self.partition, offset=entry.offset, why=str(error))
+            log.warning("alerts.unreadable", partition=self.partition, offset=entry.offset, error=str(error))
             return None
 
     def _read(self, message: Message) -> SourceRecord | None:

@@ -75,7 +75,7 @@ class Dispatcher:
             known = await self._endpoints.desired()
             suspended = await self._report({each.endpoint.id: each for each in known})
         except DependencyUnavailableError as error:
-            log.warning("webhooks.not_known", why=error.message)
+            log.warning("webhooks.read_failed", error=error.message)
             return
         active = [each for each in known if not each.is_suspended and each.endpoint.id not in suspended]
         desired = {each.endpoint.id: each for each in active}
@@ -93,7 +93,7 @@ class Dispatcher:
                 del self._running[id_]
                 error = running.task.exception()
                 if isinstance(error, FAILURES):
-                    log.warning("webhook.ended", endpoint=id_, why=str(error))
+                    log.warning("webhook.worker_failed", endpoint=id_, error=str(error))
                 elif error is not None:
                     raise error
 
@@ -125,7 +125,7 @@ class Dispatcher:
             await self._suspend_lost(endpoint, error)
             return
         except FAILURES as error:
-            log.warning("webhook.not_begun", endpoint=endpoint.id, why=str(error))
+            log.warning("webhook.start_failed", endpoint=endpoint.id, error=str(error))
             return
         worker.skip(desired.skipped)
         task = asyncio.ensure_future(worker.run())
@@ -133,11 +133,11 @@ class Dispatcher:
 
     async def _suspend_lost(self, endpoint: Endpoint, error: PositionLostError) -> None:
         """An operator must decide where it continues, so it is suspended like one that has failed for a day."""
-        log.error("webhook.place_lost", endpoint=endpoint.id, why=error.message, do=error.do)
+        log.error("webhook.position_lost", endpoint=endpoint.id, error=error.message, do=error.do)
         try:
             await self._endpoints.suspend(endpoint)
-        except DependencyUnavailableError as away:  # tried again with the next round
-            log.warning("webhooks.not_known", why=away.message)
+        except DependencyUnavailableError as unavailable:  # tried again with the next round
+            log.warning("webhooks.read_failed", error=unavailable.message)
 
     def _show(self, suspended: int) -> None:
         now = self._now()

@@ -17,7 +17,7 @@ from master_dataset.archive.archive import Archive
 from master_dataset.cassandra_tables import Lease, leased
 from master_dataset.delta.compaction import Compacted, Compaction, compact_partitions
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
-from master_dataset.errors import MasterFileLostError, UpkeepRunsError
+from master_dataset.errors import LeaseHeldError, MasterFileLostError
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.test_archive import SCHEMA, Positions
@@ -159,15 +159,15 @@ def test_of_two_compactions_the_second_is_refused_until_the_first_has_ended_or_l
 ) -> None:
     first, second = Lease(shared_cassandra, "compaction"), Lease(shared_cassandra, "compaction")
 
-    with leased(shared_cassandra, "compaction"), pytest.raises(UpkeepRunsError):
+    with leased(shared_cassandra, "compaction"), pytest.raises(LeaseHeldError):
         first.take()
     first.take()
     first.renew()
-    with pytest.raises(UpkeepRunsError):
+    with pytest.raises(LeaseHeldError):
         second.take()
     first.release()
 
     second.take()
-    with pytest.raises(UpkeepRunsError):
+    with pytest.raises(LeaseHeldError):
         first.renew()
     second.release()

@@ -17,7 +17,7 @@ from tests.system.deployments.test_added_partitions import STORES, counted, sell
 
 BEFORE, WANTED, SETTLE_SECONDS = 2, 4, 10
 NOTICED_AFTER_MS = (1_000, 3_000)
-STILL_LEASED = "another `partitions` runs"
+STILL_LEASED = "another process holds the lease `partitions`"
 STEPS = (
     (Failpoint.PARTITIONS_BEGUN, BEFORE, False),
     (Failpoint.PARTITIONS_ADDED, WANTED, False),

@@ -74,7 +74,7 @@ def decode_rule(id_: str, number: int, body: str) -> Rule | None:
 @cache
 def warn_unusable_rule(key: str, why: str) -> None:
     """Log, once per process, that this release cannot evaluate a stored rule."""
-    log.warning("alerts.rule_left_out", rule=key, why=why, left_out=unusable_rules() + 1)
+    log.warning("alerts.rule_left_out", rule=key, error=why, left_out=unusable_rules() + 1)
 
 
 def unusable_rules() -> int:

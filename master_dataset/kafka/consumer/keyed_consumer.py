@@ -158,7 +158,7 @@ class KeyedConsumer:
             if (partition := self._partitions.get((message.topic(), message.partition()))) is not None:
                 partition.unread_from = None
             return
-        log.warning("consumer.broker_error", why=error.str())
+        log.warning("consumer.broker_error", error=error.str())
         if error.fatal():
             raise BrokerUnavailableError(f"the broker ended the consumer: {error.str()}", do="galatea status")
 
@@ -212,7 +212,7 @@ class KeyedConsumer:
             offsets = [TopicPartition(*id_, position) for id_, position in positions.items()]
             self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:  # uncommitted records are passed again
-            log.warning("consumer.commit_failed", why=str(error))
+            log.warning("consumer.commit_failed", error=str(error))
             return False
         return True
 

@@ -15,7 +15,7 @@ import pytest
 
 from deploy.backup.manifest import FORMAT, check_file, read_manifest, write_manifest
 from deploy.backup.tables import COMPUTED, KeptTable, kept_tables
-from master_dataset.errors import BadFileError, DiskFullError, OperatorError, UpkeepRunsError
+from master_dataset.errors import BadFileError, DiskFullError, LeaseHeldError, OperatorError
 from master_dataset.failpoints import Failpoint
 from tests.support.backups import CUT, SCHEMA, TOPIC, MemoryDeployment, MemoryKeyspace, filled, row_of
 
@@ -131,7 +131,7 @@ def test_a_second_backup_at_the_same_time_is_refused(deployment: MemoryDeploymen
     deployment.backups.mkdir()
     with (deployment.backups / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(UpkeepRunsError, match="another backup is being written"):
+        with pytest.raises(LeaseHeldError, match="another backup is being written"):
             deployment.back_up()
     deployment.back_up()
 

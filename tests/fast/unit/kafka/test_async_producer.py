@@ -164,7 +164,7 @@ def test_a_login_that_kafka_rejects_is_logged_once_in_a_while() -> None:
         producer.close()
     assert found == [DeliveryStatus.UNCONFIRMED]
     assert [each["event"] for each in logs] == ["producer.rejected"]
-    assert "Invalid username or password" in logs[0]["why"]
+    assert "Invalid username or password" in logs[0]["error"]
     assert "canary" not in repr(logs)
 
 

@@ -271,7 +271,7 @@ def test_what_odd_rows_lead_to_is_written_down_whole_and_the_rebuild_is_done(
     with capture_logs() as said:
         AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
-    assert [(line["event"], line["exc_info"]) for line in said] == [("alerts.audit_put_off", True)]
+    assert [(line["event"], line["exc_info"]) for line in said] == [("alerts.audit_postponed", True)]
     assert deployment.audited == 2
 
 

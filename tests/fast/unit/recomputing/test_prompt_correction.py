@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from batch_layer.prompt_correction import LONGEST_PAUSE_SECONDS, LeftBecause, Limits, PromptCorrection
-from master_dataset.errors import UpkeepRunsError
+from master_dataset.errors import LeaseHeldError
 from serving_layer.errors import TooBusyError
 from views.control.publication import Pointer
 from views.control.recompute import Problem, Recompute, RecomputeRequest, State
@@ -99,12 +99,12 @@ class FakeLease:
 
     def take(self) -> None:
         if self._of.held_until > self._of.at and self._of.holder is not self:
-            raise UpkeepRunsError("another runs", do="wait")
+            raise LeaseHeldError("another runs", do="wait")
         self._hold(LEASE)
 
     def renew(self, seconds: int | None = None) -> None:
         if self._of.holder is not self or self._of.held_until <= self._of.at:
-            raise UpkeepRunsError("it was lost", do="wait")
+            raise LeaseHeldError("it was lost", do="wait")
         self._hold(seconds or LEASE)
 
     def release(self) -> None:

@@ -8,7 +8,7 @@ from cassandra import OperationTimedOut
 
 from deploy.services import dispatcher
 from deploy.services.dispatcher import LeaderElection
-from master_dataset.errors import UpkeepRunsError
+from master_dataset.errors import LeaseHeldError
 
 
 class Row:
@@ -28,13 +28,13 @@ class FakeLease:
     def take(self) -> None:
         self._answer()
         if self._row.holder not in (None, self):
-            raise UpkeepRunsError("another runs", do="wait")
+            raise LeaseHeldError("another runs", do="wait")
         self._row.holder = self
 
     def renew(self) -> None:
         self._answer()
         if self._row.holder is not self:
-            raise UpkeepRunsError("another runs, or it was lost", do="wait")
+            raise LeaseHeldError("another runs, or it was lost", do="wait")
 
     def release(self) -> None:
         self._answer()

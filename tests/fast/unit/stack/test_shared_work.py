@@ -9,7 +9,7 @@ from cassandra import OperationTimedOut
 
 from deploy.services import shared_work
 from deploy.services.shared_work import LEASE_SECONDS, SharedWork
-from master_dataset.errors import UpkeepRunsError
+from master_dataset.errors import LeaseHeldError
 
 TOPICS = ("pos_transactions", "people_counts", "queue_lengths", "store_visits", "wifi_sessions")
 
@@ -51,12 +51,12 @@ class FakeLease:
 
     def take(self) -> None:
         if self._name in self._table.alive():
-            raise UpkeepRunsError("another runs", do="wait")
+            raise LeaseHeldError("another runs", do="wait")
         self._table.put(self._name, self, self._seconds)
 
     def renew(self) -> None:
         if not self._is_ours():
-            raise UpkeepRunsError("it was lost", do="wait")
+            raise LeaseHeldError("it was lost", do="wait")
         self._table.put(self._name, self, self._seconds)
 
     def release(self) -> None:
