@@ -131,8 +131,11 @@ def pressures(
     """List the gauges of the REST interface. Each has a limit among the settings."""
     state = app.state
 
-    def inflight() -> int:
+    def records() -> int:
         return producer.in_flight.records
+
+    def size() -> int:
+        return producer.in_flight.size
 
     return [
         Pressure("galatea_connections", "Open connections.", lambda: len(connections)),
@@ -140,12 +143,9 @@ def pressures(
         Pressure("galatea_ingests_in_flight", "Requests with events in process.", lambda: ingest.in_flight),
         Pressure("galatea_bodies_bytes", "Bytes of request bodies in memory.", lambda: state.bodies.held),
         Pressure("galatea_live_followers", "Clients that follow live answers.", state.live.followers.total),
-        Pressure("galatea_producer_inflight_records", "Events sent to the broker and not acknowledged.", inflight),
-        Pressure("galatea_courier_records", "Former name of galatea_producer_inflight_records.", inflight),
-        Pressure(
-            "galatea_courier_bytes",
-            "Bytes of events sent to the broker and not acknowledged.",
-            lambda: producer.in_flight.size,
-        ),
+        Pressure("galatea_producer_inflight_records", "Events sent to the broker and not acknowledged.", records),
+        Pressure("galatea_courier_records", "Former name of galatea_producer_inflight_records.", records),
+        Pressure("galatea_producer_inflight_bytes", "Bytes of these events.", size),
+        Pressure("galatea_courier_bytes", "Former name of galatea_producer_inflight_bytes.", size),
         Pressure("galatea_disk_free_bytes", "Free bytes on the disk.", disk.free),
     ]

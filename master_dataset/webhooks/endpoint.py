@@ -136,7 +136,8 @@ def _is_name(host: str) -> bool:
         return False
 
 
-EndpointStatus = Literal["ok", "refusing", "retrying", "suspended"]
+WorkerStatus = Literal["ok", "refusing", "retrying"]
+EndpointStatus = WorkerStatus | Literal["suspended"]
 MOST_BLOCKED = 20
 """How many blocked stores are reported, those that wait longest."""
 
@@ -176,6 +177,11 @@ class EndpointState:
     seen_at: datetime | None = None
     refusing_since: datetime | None = None
 
+    @property
+    def word(self) -> WorkerStatus:
+        """The state in one word, of an endpoint that is not suspended."""
+        return "retrying" if self.failing_since else "refusing" if self.refusing_since else "ok"
+
 
 class RegisteredEndpoint(NamedTuple):
     """An endpoint with its state. `has_begun`: its consumer group has committed a position.
@@ -192,9 +198,7 @@ class RegisteredEndpoint(NamedTuple):
     @property
     def word(self) -> EndpointStatus:
         """The state in one word."""
-        if self.suspended_at:
-            return "suspended"
-        return "retrying" if self.state.failing_since else "refusing" if self.state.refusing_since else "ok"
+        return "suspended" if self.suspended_at else self.state.word
 
     @property
     def since(self) -> datetime | None:

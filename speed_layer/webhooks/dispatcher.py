@@ -7,8 +7,9 @@ topic keeps them.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import structlog
 from confluent_kafka import KafkaException
@@ -16,7 +17,7 @@ from prometheus_client import Gauge
 
 from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.connection import KafkaConnection
-from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.endpoint import Endpoint, WorkerStatus
 from speed_layer.webhooks.endpoint_worker import DesiredEndpoint, EndpointStore, RunningEndpoint, Worker
 from speed_layer.webhooks.start_position import PositionLostError
 
@@ -142,10 +143,11 @@ class Dispatcher:
     def _show(self, suspended: int) -> None:
         now = self._now()
         working = [each for each in self._running.values() if not each.is_ending]
-        retrying = sum(each.failing_since(now) is not None for each in working)
-        for state, number in (("ok", len(working) - retrying), ("retrying", retrying), ("suspended", suspended)):
-            ENDPOINTS.labels(state).set(number)
-        states = [each.worker.state(None) for each in working]
+        states = [each.worker.state(each.failing_since(now)) for each in working]
+        counts = Counter(each.word for each in states)
+        for word in get_args(WorkerStatus):
+            ENDPOINTS.labels(word).set(counts[word])
+        ENDPOINTS.labels("suspended").set(suspended)
         RECORDS.set(max((each.records for each in states), default=0))
         oldest = min((each.oldest_at.timestamp() for each in states if each.oldest_at), default=now)
         SECONDS.set(max(0.0, now - oldest))

@@ -34,3 +34,4 @@ def test_events_in_flight_are_shown_under_both_names() -> None:
     samples = {each.name: each.samples[0].value for each in PressureMetrics(pressures(*parts)).collect()}
 
     assert samples["galatea_producer_inflight_records"] == samples["galatea_courier_records"] == 7
+    assert samples["galatea_producer_inflight_bytes"] == samples["galatea_courier_bytes"] == 8

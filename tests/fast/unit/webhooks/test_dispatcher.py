@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import KafkaException
+from prometheus_client import REGISTRY
 
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.webhooks.endpoint import Endpoint, EndpointState
@@ -64,6 +65,7 @@ class Group:
     def __init__(self, endpoint: Endpoint, log: list[str]) -> None:
         self.endpoint, self._log = endpoint, log
         self.failing_since: float | None = None
+        self.refusing_since: datetime | None = None
         self.skipped: frozenset[tuple[str, int, int]] = frozenset()
         self.lingers = asyncio.Event()
         self.lingers.set()
@@ -77,7 +79,8 @@ class Group:
         self.skipped = places
 
     def state(self, failing_since: float | None) -> EndpointState:
-        return EndpointState(failing_since and datetime.fromtimestamp(failing_since, UTC))  # type: ignore[arg-type]
+        failing = None if failing_since is None else datetime.fromtimestamp(failing_since, UTC)
+        return EndpointState(failing, refusing_since=self.refusing_since)
 
     async def run(self) -> None:
         self._log.append(f"begins {self.endpoint.url}")
@@ -171,6 +174,25 @@ def test_one_that_has_failed_for_a_day_is_suspended_and_the_other_goes_on() -> N
     assert played.log[-1] == "ends https://acme.example/"
     assert not played.groups["e2"].stopped.is_set()
     assert dict(played.table.seen)["e1"].failing_since == datetime.fromtimestamp(1_000_000, UTC)
+
+
+def test_the_gauge_counts_each_endpoint_in_the_state_that_is_shown_for_it() -> None:
+    endpoints = [Endpoint(f"e{number}", "acme", "https://acme.example/", "secret") for number in range(7)]
+
+    async def work() -> None:
+        played = Played(*endpoints)
+        played.table.suspended = ["e0"]
+        await played.reconcile()
+        played.groups["e1"].failing_since = played.now
+        for id_ in ("e1", "e2", "e3"):
+            played.groups[id_].refusing_since = datetime.fromtimestamp(played.now, UTC)
+        await played.reconcile()
+
+    asyncio.run(work())
+
+    states = ("ok", "refusing", "retrying", "suspended")
+    counted = [REGISTRY.get_sample_value("galatea_webhook_endpoints", {"state": state}) for state in states]
+    assert dict(zip(states, counted, strict=True)) == {"ok": 3, "refusing": 2, "retrying": 1, "suspended": 1}
 
 
 def test_one_that_is_resumed_begins_again() -> None:
