@@ -195,5 +195,5 @@ def computed_portion(of: PortionEvents, spark: "Callable[[], SparkSession]", few
     if are_few(of.master, of.days_read, few):
         if (found := unless_too_large(lambda: ArrowPortion(of))) is not None:
             return found
-        log.info("rebuild.large_events", source=of.source.topic, days=len(of.days_read), do="nothing: Spark reads them")
+        log.info("rebuild.large_events", source=of.source.topic, days=len(of.days_read), reader="Spark")
     return SparkPortion(of, spark())

@@ -67,5 +67,5 @@ def translated_failures(recompute_id: str) -> Iterator[None]:
 
 def _cassandra_unavailable(error: Exception, do: str) -> CassandraUnavailableError:
     what = type(error).__name__
-    message = f"Cassandra did not take or give rows ({what}); what is published is as it was"
+    message = f"Cassandra did not respond ({what}); the published data is unchanged"
     return CassandraUnavailableError(message, do=f"galatea status, logs/cassandra.log; then: {do}")

@@ -38,7 +38,10 @@ def _as_text(value: object) -> object:
 
 
 class KafkaSettings(Section):
-    """The brokers and topics."""
+    """Kafka.
+
+    The brokers and topics.
+    """
 
     prefix = "kafka_"
 
@@ -78,9 +81,9 @@ class KafkaSettings(Section):
     oauth_scope: str = ""
     """Scopes to ask for, separated by blanks."""
     oauth_ca_file: str = ""
-    """Authorities to trust for the identity provider, PEM; if empty, the system's."""
+    """CA certificates (PEM) that the identity provider is verified with; if empty, the system's."""
     ca_file: str = ""
-    """Authorities to trust for the brokers, PEM; if empty, the system's."""
+    """CA certificates (PEM) that the brokers are verified with; if empty, the system's."""
     certificate_file: str = ""
     """Certificate of the client, PEM, for brokers that ask for one."""
     key_file: str = ""
@@ -184,7 +187,7 @@ class KafkaSettings(Section):
 
 
 class CassandraSettings(Section):
-    """The Cassandra cluster."""
+    """Cassandra."""
 
     prefix = "cassandra_"
 
@@ -205,7 +208,7 @@ class CassandraSettings(Section):
     tls: bool = False
     """Whether connections are encrypted. `GALATEA_CASSANDRA_CA_FILE` implies it."""
     ca_file: str = ""
-    """Authorities to trust for Cassandra's nodes, PEM; if empty, the system's."""
+    """CA certificates (PEM) that Cassandra's nodes are verified with; if empty, the system's."""
     certificate_file: str = ""
     """Certificate of the client, PEM, for nodes that ask for one."""
     key_file: str = ""

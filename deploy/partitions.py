@@ -90,7 +90,7 @@ def refuse_opened(readable: int, read: int) -> None:
     """Raise PartitionsOpenedError if a process may read more partitions than it was started with."""
     if readable > read:
         message = f"{readable} partitions can be read, and this process reads {read}"
-        raise PartitionsOpenedError(message, do="nothing: its supervisor starts it again, with all of them")
+        raise PartitionsOpenedError(message, do="no action needed: its supervisor restarts it, to read all of them")
 
 
 def _numbers(partitions: Partitions) -> set[int]:

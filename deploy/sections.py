@@ -22,6 +22,8 @@ from master_dataset.visits.visit import VisitRules
 from serving_layer.limits import INGEST_BYTES_PER_MINUTE, LIMITS, RANGES, Limits, Ranges
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from serving_layer.http.connections import ConnectionLimits
 
 PREFIX = "GALATEA_"
@@ -57,6 +59,34 @@ class InvalidSettingsError(ValueError):
         """`problems`: one sentence per variable, which it names."""
         super().__init__("; ".join(problems))
         self.problems = problems
+
+
+_PROBLEMS: Mapping[str, str] = {
+    **dict.fromkeys(("int_parsing", "int_from_float", "int_parsing_size"), "must be a whole number"),
+    **dict.fromkeys(("float_parsing", "finite_number"), "must be a number"),
+    "bool_parsing": "must be true or false",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "string_too_short": "must not be empty",
+    "string_type": "must be a string",
+    "dict_type": "must be a JSON object",
+}
+"""What is wrong with a value, by pydantic's name for it; the names in braces are pydantic's context."""
+
+
+def _problem(wrong: "ErrorDetails") -> str:
+    """What is wrong with a setting; for one in a JSON object, also with which of its members."""
+    known = _PROBLEMS.get(wrong["type"])
+    if known is None:  # raised by one of our validators
+        return wrong["msg"].removeprefix("Value error, ")
+    bounds = {
+        name: f"{value:.12g}" if isinstance(value, float) else value for name, value in wrong.get("ctx", {}).items()
+    }
+    member = "".join(f"`{each}` " for each in wrong["loc"][1:])
+    return f"{member}{known.format(**bounds)}"
 
 
 class Section(BaseModel):
@@ -107,11 +137,8 @@ class Section(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            problems = (
-                (cls._variable(str(wrong["loc"][0])), wrong["msg"].removeprefix("Value error, "))
-                for wrong in error.errors()
-            )
-            raise InvalidSettingsError([f"`{variable}`: {what}" for variable, what in problems]) from error
+            problems = [f"`{cls._variable(str(wrong['loc'][0]))}`: {_problem(wrong)}" for wrong in error.errors()]
+            raise InvalidSettingsError(problems) from error
 
     def conflicts(self) -> Iterator[str]:
         """Say which settings of this section contradict each other, one sentence each, which names them."""
@@ -147,7 +174,10 @@ _JAVA_PATH = re.compile(r"[^,\\#?%\x00-\x1f\x7f-\U0010ffff]+")
 
 
 class PathSettings(Section):
-    """Where data is kept."""
+    """Paths.
+
+    Where data is stored.
+    """
 
     home: Path = Path(".galatea")
     """Folder that holds all state: master dataset, checkpoints, logs, and the data of the local stack."""
@@ -230,7 +260,10 @@ class PathSettings(Section):
 
 
 class ObjectStoreSettings(Section):
-    """The object store, where tables or checkpoints have an `s3://` URI."""
+    """Object store.
+
+    Used where tables or checkpoints have an `s3://` URI.
+    """
 
     prefix = "s3_"
 
@@ -239,7 +272,7 @@ class ObjectStoreSettings(Section):
     region: str = ""
     """Region of the buckets; if empty, that of the environment or profile."""
     path_style: bool = False
-    """Whether URLs have the bucket in their path instead of the host name, as most self-hosted stores need."""
+    """Use path-style URLs, with the bucket in the path instead of the host name, as most self-hosted stores need."""
 
     def resolved(self) -> Self:
         """Remove what means nothing from the URL."""
@@ -266,18 +299,24 @@ class ObjectStoreSettings(Section):
 
 
 class StackSettings(Section):
-    """The local stack as a whole. How many nodes it has is said with the settings of Kafka and Cassandra."""
+    """Local stack.
+
+    The number of its nodes is among the settings of Kafka and Cassandra.
+    """
 
     secure: bool = False
-    """Whether it encrypts, and asks for logins. Fixed when a home is created: `galatea up --secure`."""
+    """Encrypt all connections and require logins. Fixed when a home is created: `galatea up --secure`."""
     start_seconds: int = Field(default=600, ge=10, le=7200)
-    """How long a component may take until it is ready, in seconds; for Cassandra, as often as it has nodes."""
+    """How long a component may take until it is ready, in seconds; multiplied by the number of nodes for Cassandra."""
     least_disk_mb: int = Field(default=2048, ge=0, le=10**9)
     """Free space that `galatea up` needs on the disks of the home and of the tables, in MB; 0 for any."""
 
 
 class JarSettings(Section):
-    """Where jars come from, and where they are cached."""
+    """Jars.
+
+    Where they are downloaded from and cached.
+    """
 
     maven_url: str = "https://repo1.maven.org/maven2"
     """Maven repository that jars are downloaded from, once each."""
@@ -286,7 +325,7 @@ class JarSettings(Section):
 
 
 class SparkSettings(Section):
-    """How Spark processes run."""
+    """Spark."""
 
     prefix = "spark_"
 
@@ -305,7 +344,7 @@ class SparkSettings(Section):
 
 
 class AirflowSettings(Section):
-    """Airflow, and when it rebuilds."""
+    """Airflow."""
 
     prefix = "airflow_"
 
@@ -318,7 +357,7 @@ class AirflowSettings(Section):
     password_file: str = ""
     """File with that user's password; if empty, `airflow.password` in the home."""
     ca_file: str = ""
-    """Authorities to trust for a URL of https, PEM; if empty, those of the package `certifi`."""
+    """CA certificates (PEM) that an https URL is verified with; if empty, those of the package `certifi`."""
     rebuild_schedule: str = Field(default="0 * * * *", validation_alias="rebuild_schedule")
     """When the local stack's Airflow rebuilds: a cron expression, in UTC."""
 
@@ -345,12 +384,15 @@ class AirflowSettings(Section):
 
 
 class LayerSettings(Section):
-    """Settings shared by the archive, the speed layer and the batch layer."""
+    """Layers.
+
+    Shared by the archive, the speed layer and the batch layer.
+    """
 
     epoch_seconds: int = Field(default=300, ge=1, le=3600)
     """Length of a receipt epoch, in seconds. A cut is a multiple of it."""
     visit_gap_seconds: int = Field(default=1800, ge=6, le=6600)
-    """G: an absence longer than this ends a visit, in seconds. The other thresholds of visits follow from it."""
+    """An absence longer than this ends a visit, in seconds (G). The other thresholds of visits follow from it."""
     skew_seconds: float = Field(default=5.0, ge=0)
     """How far clocks may differ, in seconds."""
     records_per_batch: int = Field(default=50_000, ge=1)
@@ -390,7 +432,7 @@ class SeveralProcesses(Section):
 
 
 class ArchiveSettings(SeveralProcesses):
-    """The archive."""
+    """Archive."""
 
     prefix = "archive_"
 
@@ -405,7 +447,7 @@ class ArchiveSettings(SeveralProcesses):
 
 
 class SpeedSettings(SeveralProcesses):
-    """The speed layer."""
+    """Speed layer."""
 
     prefix = "speed_"
 
@@ -425,9 +467,9 @@ class SpeedSettings(SeveralProcesses):
     receipts_ttl_days: int = Field(default=35, ge=1, le=7300, validation_alias="receipts_ttl_days")
     """Days that a receipt is shown after it happened. The master dataset keeps all of them."""
     oldest_hours: int = Field(default=23, validation_alias="oldest_hours")
-    """A: the speed layer counts events up to this age on arrival, in hours."""
+    """The speed layer counts events up to this age on arrival, in hours (A in the rules of the cut)."""
     remembered_hours: int = Field(default=24, validation_alias="remembered_hours")
-    """D: how far before the cut a new generation of the speed layer starts to read, in hours."""
+    """How far before the cut a new speed generation starts to read, in hours (D in the rules of the cut)."""
 
     @property
     def ttl(self) -> timedelta:
@@ -451,7 +493,7 @@ class SpeedSettings(SeveralProcesses):
 
 
 class BatchSettings(Section):
-    """Rebuilds, and how long their results are kept."""
+    """Rebuilds and retention of their results."""
 
     cut_timeout_seconds: float = 300.0
     """Seconds that a rebuild waits for the archive to pass its markers."""
@@ -492,12 +534,13 @@ def _is_address(text: str) -> bool:
 
 
 class ApiSettings(SeveralProcesses):
-    """The REST interface, and who may use it."""
+    """REST interface."""
 
     prefix = "api_"
 
     host: str = LOOPBACK
-    """Address that the REST interface listens on. Others than loopback need a certificate, or `GALATEA_API_PROXIES`."""
+    """Address that the REST interface listens on. Any address other than loopback needs a certificate, or
+    `GALATEA_API_PROXIES`."""
     port: Port = 8000
     """Port of the REST interface."""
     processes: int = Field(default=1, ge=1, le=64)
@@ -505,7 +548,7 @@ class ApiSettings(SeveralProcesses):
     url: str = ""
     """URL at which commands reach the REST interface; if empty, its address and port."""
     ca_file: str = ""
-    """Authorities that commands trust for a URL of https, PEM; if empty, those of the package `certifi`."""
+    """CA certificates (PEM) that commands verify an https URL with; if empty, those of the package `certifi`."""
     proxies: str = ""
     """Networks, separated by commas, of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
     hosts: str = ""
@@ -527,7 +570,7 @@ class ApiSettings(SeveralProcesses):
     different day of a request that is more than 31 days in the past adds 256 kB, because the archive writes a file for
     it."""
     at_least_seconds: float = Field(default=5.0, ge=0, le=60, validation_alias="at_least_seconds")
-    """How long a question with `at_least` or `max_staleness` waits until an answer contains that, in seconds."""
+    """How long a request with `at_least` or `max_staleness` waits for the data, in seconds."""
     cors_origins: str = Field(default="", validation_alias="cors_origins")
     """Origins, separated by commas, whose scripts may call the REST interface from a browser, with their own key."""
 
@@ -611,12 +654,15 @@ class ApiSettings(SeveralProcesses):
 
 
 class TlsSettings(Section):
-    """The certificate with which the REST interface and the SQL component encrypt their connections."""
+    """TLS.
+
+    The certificate of the REST interface, the SQL component and metrics.
+    """
 
     prefix = "tls_"
 
     certificate_file: str = ""
-    """Certificate and those between it and its authority, PEM; if empty, nothing is encrypted. Renewals are noticed."""
+    """Certificate and intermediates, PEM; if empty, nothing is encrypted. Renewals take effect without a restart."""
     key_file: str = ""
     """Private key of that certificate, PEM."""
     key_password: SecretStr = SecretStr("")
@@ -639,7 +685,10 @@ class TlsSettings(Section):
 
 
 class MetricsSettings(Section):
-    """Metrics for Prometheus. The port of each process is among its own settings."""
+    """Metrics.
+
+    Served for Prometheus. The port of each process is among its own settings.
+    """
 
     prefix = "metrics_"
 
@@ -664,7 +713,10 @@ class MetricsSettings(Section):
 
 
 class TraceSettings(Section):
-    """Traces by OpenTelemetry. They need the extra `traces` of the package."""
+    """Traces.
+
+    Sent by OpenTelemetry, which needs the extra `traces` of the package.
+    """
 
     prefix = "traces_"
 
@@ -677,7 +729,7 @@ class TraceSettings(Section):
     headers_file: str = ""
     """File with these header fields."""
     ca_file: str = ""
-    """Authorities to trust for an endpoint of https, PEM; if empty, those of the package `certifi`."""
+    """CA certificates (PEM) that an https endpoint is verified with; if empty, those of the package `certifi`."""
 
     @field_validator("endpoint")
     @classmethod
@@ -704,7 +756,10 @@ class TraceSettings(Section):
 
 
 class LineageSettings(Section):
-    """Lineage by OpenLineage. It needs the extra `lineage` of the package."""
+    """Lineage.
+
+    Reported by OpenLineage, which needs the extra `lineage` of the package.
+    """
 
     prefix = "lineage_"
 
@@ -726,7 +781,7 @@ class SqlSettings(Section):
     prefix = "sql_"
 
     host: str = LOOPBACK
-    """Address that the SQL component listens on. Others than loopback need a certificate."""
+    """Address that the SQL component listens on. Any address other than loopback needs a certificate."""
     port: Port = 5433
     """Port of the SQL component."""
     metrics_port: PortOrZero = 0
@@ -837,7 +892,7 @@ class LimitSettings(Section):
 
 
 class AlertSettings(Section):
-    """Alerts and their rules."""
+    """Alerts."""
 
     prefix = "alerts_"
 
@@ -854,7 +909,7 @@ class AlertSettings(Section):
 
 
 class WebhookSettings(Section):
-    """Webhooks for alerts."""
+    """Webhooks."""
 
     prefix = "webhook_"
 

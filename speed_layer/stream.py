@@ -141,7 +141,7 @@ def bounded(parsed: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBa
         size += rows.nbytes
         if size > most:
             message = f"the events of a micro-batch need more than {most >> 20:,} MB of memory"
-            raise MicroBatchTooLargeError(message, do="nothing: they are read again in smaller micro-batches")
+            raise MicroBatchTooLargeError(message, do="no action needed: they are read again in smaller micro-batches")
         yield rows
 
 

@@ -153,7 +153,7 @@ class Ledger:
         if are_few(of.master, of.days, self.few_events):
             if (found := unless_too_large(lambda: ExplainingTables(of))) is not None:
                 return found
-            log.info("ledger.large_events", source=of.source.topic, do="nothing: Spark reads them")
+            log.info("ledger.large_events", source=of.source.topic, reader="Spark")
         return ExplainingFrames(of, self.spark())
 
 

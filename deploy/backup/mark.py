@@ -41,5 +41,5 @@ class RestoreMark:
 def refuse_unfinished_restore(session: "Session") -> None:
     """Raise OperatorError while a backup is being restored: half of the registry would be taken for all of it."""
     if (backup := RestoreMark(session).read()) is not None:
-        message = f"the backup `{backup}` is being restored, or that was interrupted"
-        raise OperatorError(message, do="run its `galatea restore` to the end, then start this again")
+        message = f"a restore of the backup `{backup}` is running or was interrupted"
+        raise OperatorError(message, do="let its `galatea restore` finish, or run it again; then start this again")

@@ -195,8 +195,8 @@ class BackupWriter:
                     found[head.name] = writer.write(_place(head), rows.schema, rows.to_batches())
                 return found
         names = ", ".join(f"`{head.name}`" for head in group.heads)
-        message = f"{names} have changed {_TRIES} times while they were read; nothing of the backup was kept"
-        raise OperatorError(message, do="run it again when no load or rebuild is ending every moment: galatea backup")
+        message = f"{names} changed {_TRIES} times while they were read; no backup was written"
+        raise OperatorError(message, do="run it again when fewer loads and rebuilds are running: galatea backup")
 
     def _read(self, table: KeptTable) -> pa.Table:
         schema = self._schema(table)

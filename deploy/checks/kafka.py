@@ -254,7 +254,7 @@ class _Topic:
             why = "no record can be written" if enough > copies else "an acknowledged record may have too few copies"
             yield fault("", f"min.insync.replicas={enough} of {copies} copies: {why}", MIGRATE)
         if copies < min(THREE, self.rules.brokers):
-            found = f"{copies} copies on {self.rules.brokers} brokers: the loss of one stops it or loses records"
+            found = f"{copies} copies on {self.rules.brokers} brokers: if one fails, writes stop or records are lost"
             yield fault("", found, "kafka-reassign-partitions.sh adds copies", blocks=False)
 
 

@@ -11,7 +11,10 @@ from deploy.sections import Port, Section, absolute
 
 
 class SmtpSettings(Section):
-    """The mail server that sends reports."""
+    """Mail server.
+
+    It sends the reports.
+    """
 
     prefix = "smtp_"
 
@@ -22,7 +25,7 @@ class SmtpSettings(Section):
     tls: Literal["starttls", "tls", "none"] = "starttls"
     """How the connection is encrypted: after STARTTLS (usually port 587), from the start (465), or not at all."""
     ca_file: str = ""
-    """Authorities to trust for the mail server's certificate, PEM; if empty, those of the system."""
+    """CA certificates (PEM) that the mail server is verified with; if empty, the system's."""
     user: str = ""
     """User at the mail server; if empty, nobody signs in."""
     password: SecretStr = SecretStr("")
@@ -64,7 +67,7 @@ class SmtpSettings(Section):
 
 
 class ReportSettings(Section):
-    """Reports: who gets them, and how PDFs are made."""
+    """Reports."""
 
     prefix = "reports_"
 

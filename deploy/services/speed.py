@@ -110,7 +110,7 @@ def run(process: Process, settings: Settings) -> None:
     def refuse_growths() -> None:
         refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
 
-    _await_turn(work, stand_by, refuse_growths)
+    _await_takeover(work, stand_by, refuse_growths)
     reading = _Reading(settings, Generations(connect()), partitions, topic_ids)
     _start_monitor(settings, reading)
 
@@ -163,7 +163,7 @@ def _stream(
         ended_by_others = 1 if query.lastProgress else ended_by_others + 1
         if not isinstance(driver.refusal, CheckpointOutOfStepError) or ended_by_others > _MOST_ENDED:
             break
-        log.warning("speed.out_of_step", do="nothing: this process goes on behind one that was suspended")
+        log.warning("speed.out_of_step", ended_by_others=ended_by_others)
     if driver.refusal:
         raise driver.refusal
     query.awaitTermination()
@@ -238,7 +238,7 @@ class _Reading:
         if size <= _FEWEST:
             return False
         records = max(size // _FEWER, _FEWEST)
-        log.warning("speed.micro_batch_too_large", records=records, do="nothing: smaller ones follow")
+        log.warning("speed.micro_batch_too_large", next_records=records)
         is_served = self._generations.pointer().generation == self.generation.number
         # A rollback may be waiting for one that begins as early; one that is served has long passed its beginning.
         self.generation = self._new_generation(None if is_served else self.generation.emit_from)
@@ -312,7 +312,7 @@ def _watch(query: StreamingQuery, check: Callable[[], None], has_passed: Callabl
     return False
 
 
-def _await_turn(work: SharedWork, stand_by: Callable[[], None], check: Callable[[], None]) -> None:
+def _await_takeover(work: SharedWork, stand_by: Callable[[], None], check: Callable[[], None]) -> None:
     """Return when no other process streams.
 
     Args:

@@ -131,7 +131,7 @@ class Compaction:
         for value in sorted(value for value, sizes in small.items() if len(sizes) >= self.min_small_files):
             if (most := heaviest_rows(table, paths[value])) > MOST_BYTES_AT_ONCE:
                 left = {"table": path_of(table).rpartition("/")[2], column: value, "bytes_at_once": most}
-                log.warning("master.not_compacted", **left, do="nothing: its rows are too large to be merged")
+                log.info("master.not_compacted", **left)
                 continue
             portion.append(value)
             size += sum(small[value])

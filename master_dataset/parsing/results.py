@@ -109,54 +109,53 @@ class Meaning(NamedTuple):
     do: str
 
 
-ANEW = "the sender must send it again; here it can only be replaced by a whole record"
-A_FIELD = "the sender must fix its program; you can set the field here"
+RESEND = "the sender must send it again; here it can only be replaced by a whole record"
+SET_FIELD = "the sender must fix its program; you can correct the field in a replay"
+UNKNOWN_WRITER = "you: find out who can write to the topic, and revoke that right"
 MEANINGS: Mapping[Reason, Meaning] = {
-    Reason.EMPTY_VALUE: Meaning("has no value", "the sender; there is nothing to fix here"),
-    Reason.TOO_LARGE: Meaning("is larger than the limit", "the sender sends several smaller ones"),
-    Reason.NOT_UTF8: Meaning("is not UTF-8", ANEW),
-    Reason.NOT_JSON: Meaning("is not one JSON object", ANEW),
-    Reason.TOO_DEEP: Meaning("is nested too deep", ANEW),
-    Reason.DUPLICATE_JSON_KEY: Meaning("names a key twice in one object", ANEW),
-    Reason.MISSING_FIELD: Meaning("lacks a field", A_FIELD),
-    Reason.WRONG_TYPE: Meaning("has a field of another type", A_FIELD),
-    Reason.BAD_NUMBER: Meaning("has a number that cannot be kept exactly", A_FIELD),
-    Reason.BAD_TIME: Meaning("has a time without offset, or none that exists", A_FIELD),
-    Reason.BAD_IDENTITY: Meaning("has an empty or overlong part of its identity", A_FIELD),
-    Reason.OUT_OF_RANGE: Meaning("has a value beyond what is possible", A_FIELD),
-    Reason.UNKNOWN_VALUE: Meaning("has a word that the field does not know", A_FIELD),
+    Reason.EMPTY_VALUE: Meaning("has no value", "the sender; there is nothing to correct here"),
+    Reason.TOO_LARGE: Meaning("is larger than the limit", "the sender must send several smaller records"),
+    Reason.NOT_UTF8: Meaning("is not UTF-8", RESEND),
+    Reason.NOT_JSON: Meaning("is not one JSON object", RESEND),
+    Reason.TOO_DEEP: Meaning("is nested too deeply", RESEND),
+    Reason.DUPLICATE_JSON_KEY: Meaning("has a key twice in one object", RESEND),
+    Reason.MISSING_FIELD: Meaning("lacks a required field", SET_FIELD),
+    Reason.WRONG_TYPE: Meaning("has a field of the wrong type", SET_FIELD),
+    Reason.BAD_NUMBER: Meaning("has a number that cannot be stored exactly", SET_FIELD),
+    Reason.BAD_TIME: Meaning("has a time without a UTC offset, or one that does not exist", SET_FIELD),
+    Reason.BAD_IDENTITY: Meaning("has an identity with an empty part or one that is too long", SET_FIELD),
+    Reason.OUT_OF_RANGE: Meaning("has a value outside the allowed range", SET_FIELD),
+    Reason.UNKNOWN_VALUE: Meaning("has a value that is not one of the allowed ones", SET_FIELD),
     Reason.FROM_THE_FUTURE: Meaning(
         "happened more than an hour after it was received",
-        "whoever sets the sender's clock; if the time was right after all, replay it unchanged once that time has come",
+        "the owner of the sender's clock. If the time is right, replay the record unchanged after that time",
     ),
     Reason.CONFLICTING_DUPLICATE: Meaning(
-        "repeats the identity of an earlier one with another content; found by a rebuild",
-        "the sender, which has used one identity twice; with an identity of its own it can be an event",
+        "has the identity of an earlier record but different content; found by a rebuild",
+        "the sender, which used one identity twice; with an identity of its own the record can become an event",
     ),
     Reason.UNKNOWN_SCHEMA: Meaning(
         "names a schema in its header that no source has",
-        "you, if a source is missing: add it, then replay as it is; else the sender",
+        "you, if a source is missing: add it, then replay the record unchanged; otherwise the sender",
     ),
     Reason.INTERVAL_CROSSES_WINDOW: Meaning(
         "counts over an interval that is not within one 15-minute window of UTC",
-        "whoever sets up the counter; one count cannot be divided afterwards",
+        "the operator of the counter; a count cannot be divided afterwards",
     ),
-    Reason.NEGATIVE_DURATION: Meaning("ends before it began", A_FIELD),
-    Reason.DURATION_TOO_LONG: Meaning("lasts longer than such a thing can", A_FIELD),
+    Reason.NEGATIVE_DURATION: Meaning("ends before it begins", SET_FIELD),
+    Reason.DURATION_TOO_LONG: Meaning("is longer than the maximum for its kind", SET_FIELD),
     Reason.RAW_MAC_ADDRESS: Meaning(
-        "names a device by its hardware address; the value is masked before anything is kept",
-        "whoever runs the edge: it has to hash. What was masked is gone",
+        "identifies a device by its hardware address; the value is masked before the record is stored",
+        "the operator of the edge device: it must hash addresses. The masked part cannot be restored",
     ),
     Reason.ALERT_DELIVERY_REJECTED: Meaning(
-        "is an alert that an endpoint has refused for good",
-        "the tenant, whose endpoint it is",
+        "is an alert that a webhook endpoint has rejected",
+        "the tenant that owns the endpoint",
     ),
     Reason.ALERT_NOT_SIGNED: Meaning(
-        "is in a topic of alerts, and none of our processes has written it; it was sent to nobody",
-        "you: find out who can write to the topic, and stop it",
+        "is in a topic of alerts, but was not written by Galatea; it was delivered to nobody", UNKNOWN_WRITER
     ),
     Reason.ALERT_NOT_VALID: Meaning(
-        "is in a topic of alerts, and is no alert; it was sent to nobody",
-        "you: find out who can write to the topic, and stop it",
+        "is in a topic of alerts, but is not a valid alert; it was delivered to nobody", UNKNOWN_WRITER
     ),
 }

@@ -12,8 +12,8 @@ from views.alerts.alert import Alert
 from views.alerts.signatures import AlertSignatures, RecordPlace
 
 _SENTENCES = {
-    Reason.ALERT_NOT_SIGNED: "The record is in a topic of alerts, and none of Galatea's processes has written it.",
-    Reason.ALERT_NOT_VALID: "The record is in a topic of alerts, and is no alert.",
+    Reason.ALERT_NOT_SIGNED: "The record is in a topic of alerts, but was not written by Galatea.",
+    Reason.ALERT_NOT_VALID: "The record is in a topic of alerts, but is not a valid alert.",
 }
 log = structlog.get_logger()
 

@@ -159,5 +159,7 @@ class TransactionalSender:
         cause = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
         kind = cause.args[0] if cause.args else None
         if isinstance(kind, KafkaError) and kind.code() in _FENCED:
-            return FencedError("another processor has taken over", do="nothing: this one restarts and waits")
+            return FencedError(
+                "another processor has taken over", do="no action needed: this one restarts and stands by"
+            )
         return ProducerDiscardedError(str(error))

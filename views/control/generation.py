@@ -120,7 +120,7 @@ class Claims:
 
 def _replaced(number: int) -> GenerationReplacedError:
     message = f"generation {number} of the speed layer was replaced and writes nothing more"
-    return GenerationReplacedError(message, do="nothing: its supervisor starts the next generation")
+    return GenerationReplacedError(message, do="no action needed: its supervisor starts the next generation")
 
 
 Offsets = Mapping[str, Mapping[int, int]]

@@ -32,7 +32,10 @@ def settings_page() -> Page:
     every = Settings.catalogue()
     for section in sections().values():
         if section is not LimitSettings:
-            written.heading((section.__doc__ or "").rstrip("."))
+            title, _, more = (section.__doc__ or "").partition("\n\n")
+            written.heading(title.rstrip("."))
+            if more:
+                written.paragraph(more)
             _table(written, {name: every[name] for name in section.names()})
     written.heading("Limits of the REST interface")
     written.paragraph(LimitSettings.__doc__ or "")
@@ -51,7 +54,10 @@ def _table(written: Page, settings: Mapping[str, FieldInfo]) -> None:
 
 
 def _default(name: str, field: FieldInfo) -> str:
-    return MADE[name] if field.default_factory is not None else code(field.default) or "empty"
+    if field.default_factory is not None:
+        return MADE[name]
+    shown = str(field.default).lower() if isinstance(field.default, bool) else field.default
+    return code(shown) or "empty"
 
 
 def _bounds(field: FieldInfo) -> str:

@@ -163,7 +163,7 @@ def test_history_and_ledgers_are_of_one_moment(tmp_path: Path) -> None:
 def test_a_history_that_never_rests_is_given_up(tmp_path: Path) -> None:
     deployment = MemoryDeployment(tmp_path, BusyKeyspace(99))
 
-    with pytest.raises(OperatorError, match="`publications`, `ledgers` have changed 5 times"):
+    with pytest.raises(OperatorError, match="`publications`, `ledgers` changed 5 times"):
         deployment.back_up()
     assert [path.name for path in deployment.backups.iterdir()] == [".lock"]
 

@@ -111,8 +111,8 @@ def test_where_a_secret_is_may_be_among_further_options_of_spark(tmp_path: Path)
     ("text", "sentence"),
     [
         ("banana", "`GALATEA_SPARK_CONF`: not a JSON object"),
-        ("[1]", "`GALATEA_SPARK_CONF`: Input should be a valid dictionary"),
-        ('{"spark.task.cpus": 2}', "`GALATEA_SPARK_CONF`: Input should be a valid string"),
+        ("[1]", "`GALATEA_SPARK_CONF`: must be a JSON object"),
+        ('{"spark.task.cpus": 2}', "`GALATEA_SPARK_CONF`: `spark.task.cpus` must be a string"),
     ],
 )
 def test_further_options_that_are_no_json_object_of_texts_are_refused_in_a_sentence(

@@ -82,5 +82,31 @@ def test_a_former_name_counts_unless_the_new_one_is_set(
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_less_than_nothing_is_refused(name: str) -> None:
-    with pytest.raises(InvalidSettingsError):
+    with pytest.raises(InvalidSettingsError, match=r"must be (at least|more than) [0-9]+$"):
         Settings(**{name: -1})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "problem"),
+    [
+        ("EPOCH_SECONDS", "five", "must be a whole number"),
+        ("EPOCH_SECONDS", "0", "must be at least 1"),
+        ("RECEIVE_SECONDS", "0", "must be more than 0"),
+        ("AT_LEAST_SECONDS", "soon", "must be a number"),
+        ("AT_LEAST_SECONDS", "61", "must be at most 60"),
+        ("DISK_FREE_PERCENT", "100", "must be less than 100"),
+        ("S3_PATH_STYLE", "perhaps", "must be true or false"),
+        ("SMTP_TLS", "ssl", "must be 'starttls', 'tls' or 'none'"),
+        ("LINEAGE_NAMESPACE", "", "must not be empty"),
+        ("SPARK_CONF", '{"spark.x": 1}', "`spark.x` must be a string"),
+    ],
+)
+def test_an_invalid_setting_is_explained_in_our_words(
+    variable: str, value: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"GALATEA_{variable}", value)
+
+    with pytest.raises(InvalidSettingsError) as refused:
+        Settings()
+
+    assert list(refused.value.problems) == [f"`GALATEA_{variable}`: {problem}"]
