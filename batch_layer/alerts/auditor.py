@@ -32,6 +32,7 @@ from views.alerts.rule import Level, Rule
 from views.alerts.rule_history import RuleHistory, StoredVersion, decode_rule
 from views.control.publication import PointerRow, Publication
 from views.core.cut import UNIX_EPOCH
+from views.core.local_time import ONE_DAY
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -40,7 +41,6 @@ PROCESSOR_TIMEOUT = timedelta(seconds=30)
 """How long to wait for the alert processor. It is ahead of the archive, unless it is stopped."""
 _BEFORE = timedelta(hours=27)
 """How long before an audited window the windows begin whose alerts are read from the log."""
-_DAY = timedelta(days=1)
 _WEEK = timedelta(days=8)
 _MS = timedelta(milliseconds=1)
 _TRIES = 5
@@ -142,7 +142,7 @@ class AlertAuditor:
         context, session, horizons = self.context, self._session, self.context.horizons
         since = min(base.cut, found.cut) if base else UNIX_EPOCH
         # The topic may not have the alerts of older windows any more.
-        oldest = max(datetime.now(UTC), found.cut) - context.retention + _DAY
+        oldest = max(datetime.now(UTC), found.cut) - context.retention + ONE_DAY
         scope = AuditScope(
             found.number,
             _ms(since),

@@ -15,7 +15,7 @@ from master_dataset.errors import PublicationMovedError
 from views.alerts.rule_metrics import AlertableView, alertable_views
 from views.core.cells import read_block
 from views.core.cut import instant, month_of, seconds
-from views.core.local_time import Span
+from views.core.local_time import ONE_DAY, Span
 from views.registry import view_named
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _LONGEST = timedelta(hours=27)
 """The longest window (a business day on which clocks are set back), plus the grace period until it is evaluated."""
 _KEPT = 4096
 """Stores and days whose sums are kept in memory, about 10 kB each."""
-_DAY = timedelta(days=1)
 Quarters = Mapping[int, Sequence[int]]
 """A quarter of an hour, in seconds since 1970, to its sums."""
 
@@ -133,4 +132,4 @@ def _days(span: Span) -> Iterable[date]:
     day, last = instant(span.start).date(), instant(max(span.start, span.end - 1)).date()
     while day <= last:
         yield day
-        day += _DAY
+        day += ONE_DAY

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from batch_layer.blocks import StoreDay
-from batch_layer.ledger.correction import Cause
 from batch_layer.run import Digest, read_digests
 from batch_layer.speed_span import SpeedSpan
+from views.control.recompute import Cause
 from views.core.cut import month_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ class PublishedState:
 
 @dataclass(frozen=True)
 class Change:
-    """`is_rollback`: both have the same events, and an earlier publication is shown again."""
+    """Two states of what readers see, whose difference a ledger explains.
+
+    `is_rollback`: an earlier publication is restored; both states have the same events.
+    """
 
     before: PublishedState
     after: PublishedState

@@ -13,10 +13,11 @@ import msgspec
 import orjson
 import pyarrow as pa
 
-from batch_layer.ledger.correction import EVENTS_NAMED, INSERT_BLOCK, Cause, Correction, summed, written
+from batch_layer.ledger.correction import EVENTS_NAMED, INSERT_BLOCK, Correction, summed, written
 from batch_layer.ledger.explaining import Contribution, cause_of
 from batch_layer.run import read_blocks, write_rows
 from batch_layer.speed_span import SpeedPartition, SpeedSpan
+from views.control.recompute import Cause
 from views.core.aggregates import Column, Value
 from views.core.cells import WINDOW_KEY, CellKey, States, read_block
 from views.core.cut import instant, month_of

@@ -7,20 +7,19 @@ store and day; a subject is a publication's number, or the id of a preview. A le
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import orjson
 from cassandra.concurrent import execute_concurrent
 from cassandra.query import BatchStatement, BatchType
 
-from views.control.recompute import CauseTotals, LedgerTotals
+from views.control.recompute import Cause, CauseTotals, LedgerTotals
 from views.core.aggregates import Value
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-Cause = Literal["waited", "definition changed", "miskeyed", "unexplained", "rolled back"]
 EVENTS_NAMED = 20
 """A line names at most this many responsible events; `events_total` counts all."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from batch_layer.ledger.correction import Cause
+from views.control.recompute import Cause
 from views.core.aggregates import Column, Value
 from views.core.cells import States
 

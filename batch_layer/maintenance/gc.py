@@ -58,11 +58,6 @@ class Block(NamedTuple):
     kept_under: date
     written_at: datetime
 
-    @property
-    def cells(self) -> RunCells:
-        """What a manifest may name."""
-        return RunCells(self.view, self.day, self.run)
-
 
 class RunDay(NamedTuple):
     """A (view, day) that a run wrote, and when."""
@@ -72,10 +67,10 @@ class RunDay(NamedTuple):
     day: date
     written_at: datetime
 
-    @property
-    def cells(self) -> RunCells:
-        """What a manifest may name."""
-        return RunCells(self.view, self.day, self.run)
+
+def run_cells(row: Block | RunDay) -> RunCells:
+    """The cells of a run that a row belongs to, as a manifest may name them."""
+    return RunCells(row.view, row.day, row.run)
 
 
 class GarbageTables:
@@ -139,7 +134,7 @@ class GarbageTables:
         statements: list[tuple[Any, Sequence[object]]] = []
         for key, own in groupby(self.run_days(), key=lambda row: row[:2]):
             rows = list(own)
-            deleted = [row for row in rows if row.run in runs and not reachable.keeps(row.cells)]
+            deleted = [row for row in rows if row.run in runs and not reachable.keeps(run_cells(row))]
             if len(deleted) == len(rows):
                 statements.append((whole, key))
             else:
@@ -167,7 +162,7 @@ class GarbageTables:
         of_run, of_day = self._session.prepare(_OF_RUN), self._session.prepare(_OF_DAY)
         for key, own in groupby(self.blocks(), key=lambda block: block[:4]):
             blocks = list(own)
-            deleted = [block for block in blocks if block.run in runs and not reachable.keeps(block.cells)]
+            deleted = [block for block in blocks if block.run in runs and not reachable.keeps(run_cells(block))]
             if deleted and len(deleted) == len(blocks):
                 yield of_run, key, len(deleted)
             else:
@@ -281,7 +276,7 @@ class GarbageCollector:
             for row in rows:
                 if row.written_at > since:
                     young.add(row.run)
-                if not reachable.keeps(row.cells):
+                if not reachable.keeps(run_cells(row)):
                     counted[row.run] += 1
             found.append(counted)
         blocks, days = (Counter({run: n for run, n in each.items() if run not in young}) for each in found)

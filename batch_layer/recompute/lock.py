@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
@@ -20,6 +20,7 @@ import structlog
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import RecomputeRunningError
+from views.core.local_time import ONE_DAY
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -37,7 +38,6 @@ _TAKE = (
     "WHERE series = 'galatea' AND id = ? IF holder = ?"
 )
 _RELEASE = "DELETE FROM running_recomputes WHERE series = 'galatea' AND id = ? IF holder = ?"
-_DAY = timedelta(days=1)
 
 Spans = Mapping[str, list[tuple[str, str]]]
 """View to (first, last) days, both included, ISO."""
@@ -174,7 +174,7 @@ def _joined(days: Iterable[date]) -> Iterable[tuple[str, str]]:
     ordered = sorted(days)
     first = ordered[0]
     for day, after in zip(ordered, [*ordered[1:], None], strict=True):
-        if after != day + _DAY:
+        if after != day + ONE_DAY:
             yield first.isoformat(), day.isoformat()
             if after is not None:
                 first = after

@@ -7,7 +7,7 @@ the speed layer must be built first, which takes minutes.
 import time
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -26,13 +26,13 @@ from master_dataset.errors import (
 from master_dataset.failpoints import Failpoint, failpoint
 from views.control.generation import Generation, Generations
 from views.control.publication import Pointer, PointerRow, Publication, RunStats
+from views.core.local_time import ONE_DAY
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 _POLL_SECONDS = 0.5
 _TRIES = 5
-_DAY = timedelta(days=1)
 
 log = structlog.get_logger()
 
@@ -104,7 +104,7 @@ class Rollback:
             message = f"publication {number} was made with other definitions of the views, or another epoch length"
             do = "galatea rebuild; to go back, first run galatea down and galatea up --detach with the old ones"
             raise RollbackTooFarError(message, do=do)
-        if to.cut + self.context.speed_ttl - _DAY < datetime.now(UTC):
+        if to.cut + self.context.speed_ttl - ONE_DAY < datetime.now(UTC):
             message = f"the cut of publication {number} is older than speed rows are kept"
             raise RollbackTooFarError(message, do="galatea rebuild --full")
         return to

@@ -12,7 +12,7 @@ stores and cells there are.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +26,7 @@ from master_dataset.registry.time_zones import zone_named
 from views.control.publication import Pointer
 from views.core.cells import CellKey, States
 from views.core.formula import FormulaValue, Term
-from views.core.local_time import FIRST_ANSWERED, LAST_ANSWERED
+from views.core.local_time import FIRST_ANSWERED, LAST_ANSWERED, ONE_DAY
 from views.core.metric import MASKED, Metric, of_nothing
 from views.core.view import View
 
@@ -37,7 +37,6 @@ TOTAL, GROUP = "total", "group:"
 DAYS_AT_ONCE = 92
 """The most business days of one question."""
 _CURRENCY = "currency"
-_ONE_DAY = timedelta(days=1)
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 Selected = tuple[str | None, ...]
@@ -128,7 +127,7 @@ def business_day(store: Store, window: int) -> date:
     begins = datetime.combine(local.date(), time.fromisoformat(store.day_starts_at))
     # The hour that clocks repeat may lie around the beginning of the day, which counts from its first pass.
     has_passed = local.fold == 1 and begins.replace(tzinfo=zone).timestamp() <= window
-    return local.date() if local.replace(tzinfo=None) >= begins or has_passed else local.date() - _ONE_DAY
+    return local.date() if local.replace(tzinfo=None) >= begins or has_passed else local.date() - ONE_DAY
 
 
 def group_of(store: Store, name: str, day: date) -> str | None:
@@ -270,15 +269,15 @@ class TotalsComparison:
         """Of the days that can be asked for."""
         if self._rule.by_part:
             days = filter(_is_answered, sorted(self._days))
-            yield from ((f"{day}T00:00:00Z", f"{day + _ONE_DAY}T00:00:00Z", day) for day in days)
+            yield from ((f"{day}T00:00:00Z", f"{day + ONE_DAY}T00:00:00Z", day) for day in days)
             return
-        near = {day + shift * _ONE_DAY for day in self._days for shift in (-1, 0, 1)}
+        near = {day + shift * ONE_DAY for day in self._days for shift in (-1, 0, 1)}
         around = dict.fromkeys(filter(_is_answered, sorted(near)))
         first = None
         for day in around:
             first = first or day
-            if day + _ONE_DAY not in around or (day - first).days + 1 == DAYS_AT_ONCE:
-                yield str(first), str(day + _ONE_DAY), None
+            if day + ONE_DAY not in around or (day - first).days + 1 == DAYS_AT_ONCE:
+                yield str(first), str(day + ONE_DAY), None
                 first = None
 
     def compare(self, question: TotalsQuestion, answer: bytes | GalateaError) -> ComparedTotals:

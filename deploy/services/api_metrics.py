@@ -12,12 +12,12 @@ from prometheus_client.registry import Collector
 from deploy.local.records import State
 from master_dataset.errors import GalateaError
 from master_dataset.kafka.producer import AsyncProducer
-from serving_layer.admin.ledger import Cause
 from serving_layer.health.alarms import RULES
 from serving_layer.health.freshness import FreshnessReport, FreshnessService
 from serving_layer.http.connections import Connections
 from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
+from views.control.recompute import Cause
 
 TIMEOUT_SECONDS = 10.0
 

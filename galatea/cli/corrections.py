@@ -15,8 +15,8 @@ from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
     from serving_layer.admin.corrections import CorrectionsRequest
-    from serving_layer.admin.ledger import Cause
     from serving_layer.responses.publications import Correction, CorrectionPage
+    from views.control.recompute import Cause
 
 SHOWN = ("view", "store", "window", "dimensions", "state", "shown", "corrected", "difference", "cause", "events")
 
@@ -72,7 +72,7 @@ async def _page(ask: "CorrectionsRequest") -> "tuple[CorrectionPage, bool]":
 def cause_named(word: str) -> "Cause":
     """Return the cause of that name. UnknownNameError."""
     from master_dataset.errors import UnknownNameError
-    from serving_layer.admin.ledger import Cause
+    from views.control.recompute import Cause
 
     for known in get_args(Cause):
         if known == word:

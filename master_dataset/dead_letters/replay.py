@@ -34,7 +34,7 @@ from master_dataset.kafka.producer import DeliveryStatus, delivery_of, delivery_
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import SCHEMA_HEADER, TermsOf, parse
-from master_dataset.parsing.results import EPOCH, DeadLetter, Event, InvalidRecordError, Reason
+from master_dataset.parsing.results import UNIX_EPOCH, DeadLetter, Event, InvalidRecordError, Reason
 from master_dataset.sources import registered_sources
 from master_dataset.tracing import TRACEPARENT
 
@@ -193,7 +193,7 @@ class Replayer:
             portion = positions[start : start + PORTION]
             known = [summaries[position] for position in portion if position in summaries]
             dead_letters = self.dead_letters.fetch(portion, known if len(known) == len(portion) else ())
-            now_us = (self.now() - EPOCH) // _MICROSECOND
+            now_us = (self.now() - UNIX_EPOCH) // _MICROSECOND
             checks = [check_replay(each, request.patch, terms_of, now_us) for each in dead_letters]
             expected = self._compare_with_archive(checks)
             results += expected if request.dry_run else self._send(checks, expected, run, request)

@@ -7,14 +7,14 @@ from typing import Any
 
 from master_dataset.fields.field import Described, Schema
 from master_dataset.fields.numbers import Whole
-from master_dataset.parsing.results import EPOCH, InvalidRecordError, Reason
+from master_dataset.parsing.results import UNIX_EPOCH, InvalidRecordError, Reason
 from master_dataset.registry.stores import Currency
 
 ISO_8601 = re.compile(
     r"\d{4}-\d\d-\d\dT[0-2]\d:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-][0-2]\d(?::?[0-5]\d)?)", re.ASCII
 )
 FIRST_MS = 0  # 1970-01-01 UTC
-AFTER_LAST_MS = int((datetime(2201, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH).total_seconds()) * 1000
+AFTER_LAST_MS = int((datetime(2201, 1, 1, tzinfo=UNIX_EPOCH.tzinfo) - UNIX_EPOCH).total_seconds()) * 1000
 is_written_well = ISO_8601.fullmatch
 
 
@@ -43,7 +43,7 @@ class Instant(Described):
                 Reason.BAD_TIME, "must be a time such as 2026-11-21T09:00:00Z, with an offset or Z"
             )
         try:
-            since = datetime.fromisoformat(value) - EPOCH
+            since = datetime.fromisoformat(value) - UNIX_EPOCH
         except (ValueError, OverflowError):
             raise InvalidRecordError(Reason.BAD_TIME, "names a day or a time that does not exist") from None
         happened_ms = since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000

@@ -73,7 +73,7 @@ class InvalidRecordError(Exception):
 
 Payload = TypeVar("Payload", bound=msgspec.Struct)  # frozen; its fields are the payload columns
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Event(msgspec.Struct, Generic[Payload], frozen=True, gc=False):
@@ -94,7 +94,7 @@ class Event(msgspec.Struct, Generic[Payload], frozen=True, gc=False):
     @property
     def happened_at(self) -> datetime:
         """The instant in UTC."""
-        return EPOCH + timedelta(milliseconds=self.happened_ms)
+        return UNIX_EPOCH + timedelta(milliseconds=self.happened_ms)
 
     @property
     def day(self) -> date:

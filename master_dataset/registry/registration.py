@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from master_dataset.delta.dataset import arrow_dataset, scan
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError, UnknownNameError
-from master_dataset.parsing.results import EPOCH
+from master_dataset.parsing.results import UNIX_EPOCH
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms, business_date
 from master_dataset.sources import registered_sources
@@ -128,7 +128,7 @@ def _check_days(master_uri: str, unregistered: Sequence[Store]) -> None:
         for row in batch.group_by(days).aggregate([(at, "min"), (at, "max")]).to_pylist():
             store, day = row["store"], row["business_day"]
             for seen in (row[f"{at}_min"], row[f"{at}_max"]):
-                if (other := terms[store].business_day((seen - EPOCH) // _MILLISECOND)) != day:
+                if (other := terms[store].business_day((seen - UNIX_EPOCH) // _MILLISECOND)) != day:
                     was = (
                         f"store `{store}` has a sighting at {seen:%Y-%m-%dT%H:%MZ} of business day {business_date(day)}"
                     )

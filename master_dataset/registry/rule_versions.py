@@ -13,6 +13,7 @@ from cassandra.query import BatchStatement
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.one_write import one_write
+from master_dataset.parsing.results import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 Kind = Literal["rule", "store"]
 GRID = timedelta(seconds=1)
 _BUCKET = 0
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = "kind, id, number, effective_at, body"
 _READ = f"SELECT {_COLUMNS} FROM alert_versions WHERE bucket = ?"  # noqa: S608 - our own columns
 _ALL_OF = f"{_READ} AND kind = ? AND id = ?"
@@ -119,7 +119,7 @@ class RuleVersions:
     def effective_at(self, now: datetime | None = None) -> datetime:
         """Return when a version takes effect that is written now."""
         earliest = (now or self._now()) + self.delay
-        return earliest + (_EPOCH - earliest) % GRID
+        return earliest + (UNIX_EPOCH - earliest) % GRID
 
     def _append(self, kind: Kind, id_: str, body: str, before: VersionRow | None) -> VersionRow | None:
         version = self._next(kind, id_, body, before)

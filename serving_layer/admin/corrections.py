@@ -13,13 +13,14 @@ import msgspec
 import orjson
 
 from master_dataset.errors import UnknownNameError
-from serving_layer.admin.ledger import BlockKey, Cause, Ledger, LedgerBlock, LedgerReader
+from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock, LedgerReader
 from serving_layer.admin.publications import MAX_PUBLICATION, RecomputeReader, require_recompute
 from serving_layer.errors import BadQuestionError, DefinitionNotPublishedError, PublicationCollectedError
 from serving_layer.responses.encoding import iso_epoch, iso_instant
 from serving_layer.responses.publications import Correction, CorrectionPage, CorrectionTotals
 from serving_layer.store.readers import Readers
 from serving_layer.store.snapshot import publication_entry
+from views.control.recompute import Cause
 from views.core import View
 from views.core.cells import read_block
 from views.core.local_time import ONE_DAY

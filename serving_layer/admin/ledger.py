@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-Cause = Literal["waited", "definition changed", "miskeyed", "unexplained", "rolled back"]
+from views.control.recompute import Cause
 
 
 class Ledger(NamedTuple):

@@ -14,7 +14,7 @@ from master_dataset.dead_letters.replay import DeadLetterResult
 from master_dataset.errors import RequestError
 from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, RecordPosition
 from master_dataset.parsing.json_bytes import MAX_BYTES
-from master_dataset.parsing.results import EPOCH, Reason
+from master_dataset.parsing.results import UNIX_EPOCH, Reason
 from serving_layer.admin.dead_letters import MAX_REPLAYED, DeadLetterReplayRequest
 from serving_layer.api.caller import OperationsOf, Operator
 from serving_layer.api.parameters import MAX_PAGE, AfterToken, page_token, read_page_token
@@ -30,7 +30,7 @@ EXAMPLE: dict[str, Any] = {
     "mend": {"set": {"/happened_at": "2026-03-07T09:05:00Z"}},
     "dry_run": True,
 }
-_MICROSECOND = EPOCH.resolution
+_MICROSECOND = UNIX_EPOCH.resolution
 Id = Annotated[str, StringConstraints(max_length=300, pattern=r"^[^/]+/[0-9]{1,10}/[0-9]{1,19}$")]
 Pointer = Annotated[str, StringConstraints(max_length=300, pattern="^/")]
 Bound = Annotated[str | None, Field(max_length=40)]
@@ -137,7 +137,7 @@ def refused(error: RequestError) -> RequestError:
 
 def write_token(cursor: DeadLetterCursor) -> str:
     """The page token of a cursor."""
-    return page_token((cursor.received_at - EPOCH) // _MICROSECOND, *cursor.position)
+    return page_token((cursor.received_at - UNIX_EPOCH) // _MICROSECOND, *cursor.position)
 
 
 def read_token(token: str | None) -> DeadLetterCursor | None:
@@ -147,7 +147,7 @@ def read_token(token: str | None) -> DeadLetterCursor | None:
 
 def _cursor(micros: int, topic: object, partition: int, offset: int) -> DeadLetterCursor:
     position = RecordPosition(str(topic), int(partition), int(offset))
-    return DeadLetterCursor(EPOCH + micros * _MICROSECOND, position)
+    return DeadLetterCursor(UNIX_EPOCH + micros * _MICROSECOND, position)
 
 
 MAX_BODY_BYTES = 2_200_000

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.admin.corrections import CorrectionPosition, CorrectionsRequest
-from serving_layer.admin.ledger import Cause
 from serving_layer.admin.publications import MAX_PUBLICATION, require_recompute
 from serving_layer.api.caller import AnswersOf, OperationsOf, Operator, Reader
 from serving_layer.api.parameters import MAX_PAGE, AfterToken, Day, Name, Reason, page_token, read_page_token
@@ -26,7 +25,7 @@ from serving_layer.responses.publications import (
     StartedRecompute,
 )
 from serving_layer.responses.schemas import returns
-from views.control.recompute import RecomputeMode, RecomputeRequest
+from views.control.recompute import Cause, RecomputeMode, RecomputeRequest
 
 router = APIRouter(prefix="/v1", tags=["publications"], route_class=BodyLimitRoute)
 

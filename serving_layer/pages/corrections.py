@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 
 from master_dataset.registry.stores import DEFAULT_CURRENCY, Store
 from serving_layer.admin.corrections import CorrectionsRequest
-from serving_layer.admin.ledger import Cause
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.publications import read_token, write_token
 from serving_layer.pages.cells import (
@@ -28,6 +27,7 @@ from serving_layer.pages.routing import OperatorVisit, page_router
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.responses.publications import Correction, CorrectionPage
 from serving_layer.timeline import zone_named
+from views.control.recompute import Cause
 from views.core.cut import seconds
 from views.core.local_time import BusinessDays
 

@@ -15,9 +15,9 @@ from master_dataset.parsing.parse import MARKER_HEADER
 from master_dataset.registry.rule_versions import GRID, RuleVersions
 from master_dataset.registry.stores import Store
 from views.alerts.rule_history import OF_NOBODY, RuleHistory, StoredVersion
+from views.core.cut import UNIX_EPOCH
 
 _MS = timedelta(milliseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GIVE_UP_SECONDS = 30.0
 _WAIT_SECONDS = 5.0
 _TICKED_AFTER_MS = 3_600_000
@@ -46,9 +46,10 @@ class CassandraRuleStore:
         except CASSANDRA_UNAVAILABLE as error:
             raise CassandraUnavailableError("the rules of alerts cannot be read", do="galatea status") from error
         found = [
-            StoredVersion((row.effective_at - _EPOCH) // _MS, row.kind, row.id, row.number, row.body) for row in rows
+            StoredVersion((row.effective_at - UNIX_EPOCH) // _MS, row.kind, row.id, row.number, row.body)
+            for row in rows
         ]
-        return RuleHistory(found, (began + (self._versions.delay - self._skew) / 2 - _EPOCH) // _MS)
+        return RuleHistory(found, (began + (self._versions.delay - self._skew) / 2 - UNIX_EPOCH) // _MS)
 
     def record_stores(self, stores: Mapping[str, Store], beat: Callable[[], None] = lambda: None) -> None:
         """Append a version for each store whose facts have changed. CassandraUnavailableError.
@@ -97,7 +98,7 @@ class Ticker:
         """
         settings = producer_settings(self._kafka, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
         producer, self._producer, self._failed = self._producer or Producer(settings), None, []
-        now_ms = (datetime.now(UTC) - _EPOCH) // _MS
+        now_ms = (datetime.now(UTC) - UNIX_EPOCH) // _MS
         for topic, partition in product(ticked_topics(history, now_ms), self._partitions):
             try:
                 producer.produce(

@@ -166,6 +166,10 @@ class PortionCounts(msgspec.Struct, frozen=True):
         )
 
 
+Cause = Literal["waited", "definition changed", "miskeyed", "unexplained", "rolled back"]
+"""Why a published cell was corrected."""
+
+
 class CauseTotals(msgspec.Struct):
     """Corrections for one cause. `rows`: lines of the ledger; `difference`: `view.state` to the sum of differences."""
 

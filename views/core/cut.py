@@ -8,7 +8,9 @@ on one side. Epochs and cuts are instants in UTC. Nothing here reads a clock.
 
 from datetime import UTC, date, datetime, timedelta
 
-UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from master_dataset.parsing import results
+
+UNIX_EPOCH = results.UNIX_EPOCH
 """The cut of publication 0: batch covers nothing yet."""
 
 

@@ -176,5 +176,5 @@ def _periods_of_month(
 
 def _read(period: str, day: date) -> tuple[tuple[date, time], tuple[date, time]]:
     opens, closes = (time(0) if text == "24:00" else time.fromisoformat(text) for text in period.split("-"))
-    ends = day if closes > opens else day + timedelta(days=1)
+    ends = day if closes > opens else day + ONE_DAY
     return (day, opens), (ends, closes)

@@ -7,7 +7,6 @@ from typing import get_args
 
 from deploy.services.api_metrics import ServingMetrics
 from master_dataset.errors import CassandraUnavailableError
-from serving_layer.admin.ledger import Cause
 from serving_layer.health.alarms import RULES
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.health.watched import LagMeasurement
@@ -15,6 +14,7 @@ from tests.support import World
 from tests.support.process_metrics import WorldWatch
 from tests.support.world import at
 from tests.support.world_api import Asking
+from views.control.recompute import Cause
 
 TTL = timedelta(days=7)
 CUT = at("2026-11-21T09:00:00Z")
