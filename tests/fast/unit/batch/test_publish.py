@@ -24,6 +24,7 @@ class Store:
     def __init__(self, outcome: object, history: str | None, generation: int = 1) -> None:
         self._outcome, self._history, self._generation = outcome, history, generation
         self.pointed: list[Any] = []
+        self.switches = 0
 
     def prepare(self, query: str) -> Any:
         return SimpleNamespace(text=query)
@@ -56,6 +57,7 @@ class Store:
                 collected_at=None,
             )
             return SimpleNamespace(one=lambda: row)
+        self.switches += 1
         if isinstance(self._outcome, Exception):
             raise self._outcome
         self.pointed = list(values or ())
@@ -68,13 +70,21 @@ def publish(store: Store) -> None:
 
 @pytest.mark.parametrize("outcome", [True, False, OperationTimedOut(), NoHostAvailable("none is left", {})])
 def test_a_switch_that_the_history_knows_as_ours_was_made(outcome: object) -> None:
-    publish(Store(outcome, history="ours"))
+    store = Store(outcome, history="ours")
+
+    publish(store)
+
+    assert store.switches == 1
 
 
 @pytest.mark.parametrize("outcome", [False, OperationTimedOut(), NoHostAvailable("none is left", {})])
 def test_a_switch_of_somebody_else_is_not_ours(outcome: object) -> None:
+    store = Store(outcome, history="theirs")
+
     with pytest.raises(PublicationMovedError):
-        publish(Store(outcome, history="theirs"))
+        publish(store)
+
+    assert store.switches == 1
 
 
 def test_a_switch_that_was_never_made_is_no_move_of_somebody_else() -> None:

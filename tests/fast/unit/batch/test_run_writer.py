@@ -10,7 +10,7 @@ import pytest
 from batch_layer import day_cells, run
 from batch_layer.blocks import Blocks
 from batch_layer.day_cells import DayCells
-from batch_layer.run import BlockWriter, Run, RunWriter, run_schema, write_rows
+from batch_layer.run import BlockWriter, Run, RunWriter, requests, run_schema, write_rows
 from master_dataset.arrow_blocks import unpack
 from views import view_named
 from views.core.cells import read_block
@@ -19,6 +19,9 @@ from views.core.day_cells import DayShape, state_column
 SALES = view_named("sales")
 FIRST = date(2026, 1, 1)
 MIDNIGHT = 1767225600
+
+
+Row = dict[str, Any]
 
 
 class Statement:
@@ -41,21 +44,22 @@ class Session:
     def prepare(self, cql: str) -> Statement:
         return Statement(cql)
 
-    def write(self, _: object, statements: Sequence[tuple[Statement, Any]], **__: object) -> None:
-        for statement, _values in statements:
-            if "day_cells" in statement.cql:
-                _run, _view, day, name, block = statement.values
-                self.parts[day, name] = block
-            else:
-                _view, store, _month, _run, day, block = statement.values
-                self.blocks[store, day] = block
+    def write(self, _: object, statements: Sequence[tuple[Any, Any]], **__: object) -> None:
+        for request, _values in statements:
+            for statement in request if isinstance(request, list) else [request]:
+                if "day_cells" in statement.cql:
+                    _run, _view, day, name, block = statement.values
+                    self.parts[day, name] = block
+                else:
+                    _view, store, _month, _run, day, block = statement.values
+                    self.blocks[store, day] = block
 
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     found = Session()
     monkeypatch.setattr(run, "execute_concurrent", found.write)
-    monkeypatch.setattr(run, "_REQUEST_CHARACTERS", 1)  # no batches of statements
+    monkeypatch.setattr(run, "_of_one_partition", lambda insert, rows: [insert.bind(row) for row in rows])
     return found
 
 
@@ -101,6 +105,25 @@ def test_every_block_has_its_day_cells_and_names_the_parts_that_hold_them(
         assert kept[place] == [sum(int(states[at] or 0) for _, states in cells) for at, _ in enumerate(SALES.columns)]
         stores = [unpack(session.parts[row["day"], name])["store"].to_pylist() for name in row["parts"].split(" ")]
         assert any(row["store"] in each for each in stores)
+
+
+def test_blocks_of_a_store_and_month_share_requests_up_to_the_limit() -> None:
+    def row(store: str, day: date, characters: int) -> Row:
+        return {"store": store, "day": day, "block": "x" * characters}
+
+    third = run._REQUEST_CHARACTERS // 3  # noqa: SLF001 - the limit
+    blocks = [
+        *(row("1", FIRST + timedelta(days=day), third) for day in range(5)),
+        row("1", date(2026, 2, 1), 1),
+        row("2", date(2026, 2, 1), 1),
+        row("2", date(2026, 2, 2), 10 * third),
+        row("2", date(2026, 2, 3), 1),
+    ]
+
+    found = list(requests(blocks))
+
+    assert [row for _, own in found for row in own] == blocks
+    assert [(month.month, len(own)) for month, own in found] == [(1, 3), (1, 2), (2, 1), (2, 1), (2, 1), (2, 1)]
 
 
 def test_a_manifest_is_written_whole_however_many_requests_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:

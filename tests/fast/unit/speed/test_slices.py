@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from operator import itemgetter
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 from cassandra.cqltypes import BytesType, ByteType, DateType, Int32Type, LongType, SimpleDateType, VarcharType
@@ -47,15 +46,28 @@ def test_small_rows_of_many_partitions_share_requests() -> None:
     assert list(map(len, found)) == [10, 10, 10, 5]
 
 
+class Future:
+    """Is acknowledged when its result is asked for."""
+
+    def __init__(self, number: int, order: list[tuple[str, int]]) -> None:
+        self._number, self._order = number, order
+
+    def result(self) -> None:
+        self._order.append(("acknowledged", self._number))
+
+
 class Session:
-    """Acknowledges every request at once."""
+    """Records in which order requests are sent and acknowledged."""
 
     def __init__(self) -> None:
         self.requests: list[list[Row]] = []
+        self.order: list[tuple[str, int]] = []
 
     def execute_async(self, rows: list[Row]) -> Any:
+        number = len(self.requests)
         self.requests.append(rows)
-        return MagicMock()
+        self.order.append(("sent", number))
+        return Future(number, self.order)
 
 
 @pytest.fixture
@@ -79,17 +91,16 @@ def test_what_goes_wrong_while_rows_are_made_is_not_taken_for_their_end(session:
 
 
 def test_every_request_is_reported_when_it_is_acknowledged(session: Session) -> None:
-    acknowledged: list[int] = []
+    def report() -> None:
+        what, number = session.order[-1]
+        assert what == "acknowledged"
+        session.order.append(("reported", number))
 
-    write_all(
-        session,
-        INSERT,
-        [(number, BYTES_AT_ONCE) for number in range(70)],
-        lambda: acknowledged.append(len(session.requests)),
-    )
+    write_all(session, INSERT, [(number, BYTES_AT_ONCE) for number in range(70)], report)
 
-    assert len(acknowledged) == len(session.requests) == 70
-    assert acknowledged[0] < 70
+    assert [number for what, number in session.order if what == "sent"] == list(range(70))
+    assert [number for what, number in session.order if what == "reported"] == list(range(70))
+    assert session.order.index(("reported", 0)) < session.order.index(("sent", 69))  # while others are in flight
 
 
 TIMES = datetime(1969, 12, 31, 23, 59, 59, 5000, tzinfo=UTC), 1_772_366_400_123
