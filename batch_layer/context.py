@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from batch_layer.fence import Fence
 from batch_layer.master import Master
@@ -12,18 +12,11 @@ from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
 from master_dataset.visits.visit import VisitRules
 from views.alerts.signatures import AlertSignatures
+from views.alerts.timings import AlertTimings
 from views.control.publication import Publication
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
-
-
-class AlertHorizons(NamedTuple):
-    """How long after its end a window is evaluated, may still raise an alert, and has its cells kept."""
-
-    grace: timedelta
-    fresh: timedelta
-    kept: timedelta
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,7 @@ class BatchContext:
         retention: How long the topics keep records.
         kafka: The Kafka cluster.
         partitions: Reads how many partitions the topics have.
-        horizons: Those of alerts.
+        timings: Those of alerts.
         signatures: Returns those of alerts.
     """
 
@@ -59,7 +52,7 @@ class BatchContext:
     retention: timedelta
     kafka: KafkaConnection
     partitions: Callable[[], Partitions]
-    horizons: AlertHorizons
+    timings: AlertTimings
     signatures: Callable[[], AlertSignatures]
 
     @property

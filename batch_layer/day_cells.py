@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_dataset.arrow_blocks import pack
+from master_dataset.compressed_blocks import pack
 from master_dataset.registry.stores import Store
 from master_dataset.registry.time_zones import zone_named
 from views.core.aggregates import ARROW_FUNCTION, LISTED

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from batch_layer.context import AlertHorizons, BatchContext
+from batch_layer.context import BatchContext
 from batch_layer.failures import translated_failures
 from batch_layer.fence import Fence, Offsets
 from batch_layer.ledger.writer import LedgerWriter
@@ -31,8 +31,8 @@ from master_dataset.kafka.topics import Topics
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.epoch_answers import EpochAnswers
 from serving_layer.query.resolve import MetricRequest
-from speed_layer.alerts.state import Horizons
 from views import registered_views
+from views.alerts.timings import AlertTimings
 from views.control.recompute import Recompute, RecomputeRequest, Recomputes, new_id
 from views.metrics import registered_metrics
 
@@ -90,7 +90,6 @@ def archive_has_read_all(settings: "Settings") -> Offsets:
 def context_of(settings: "Settings") -> BatchContext:
     """The deployment as batch work sees it."""
     topics = _topics()
-    horizons = Horizons()
     partitions = partial(partitions_of, settings, Topics(settings.kafka.connection))
     return BatchContext(
         connect=partial(session_of, settings.cassandra.address),
@@ -105,7 +104,7 @@ def context_of(settings: "Settings") -> BatchContext:
         retention=settings.kafka.retention,
         kafka=settings.kafka.connection,
         partitions=partitions,
-        horizons=AlertHorizons(horizons.grace, horizons.fresh, horizons.kept),
+        timings=AlertTimings(),
         signatures=partial(alert_signatures_of, settings),
     )
 

@@ -11,8 +11,7 @@ from deploy.cassandra import session_of
 from deploy.secret_files import kept_secret, read_private
 from master_dataset.errors import OperatorError
 from master_dataset.secrets_key import SecretsKey
-from master_dataset.signed_alerts import SignedAlertsTable
-from views.alerts.signatures import AlertSignatures
+from views.alerts.signatures import AlertSignatures, SignedAlertsTable
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -1,15 +1,14 @@
 """Receipts as they were sent, packed into blocks: the rows of the table `receipt_blocks` (ADR 0072)."""
 
-import struct
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
-import pyarrow as pa
 
-_SIZE = struct.Struct("<Q")
-_CODEC, _DIGEST_BYTES = "zstd", 16
+from master_dataset.compressed_blocks import compress, decompress
+
+_DIGEST_BYTES = 16
 
 
 class SentReceipt(NamedTuple):
@@ -20,9 +19,9 @@ class SentReceipt(NamedTuple):
             receipt of its store this is.
         till: the fiscal module.
         transaction_id: the number of the receipt.
-        received_ms: when the broker received it, likewise.
+        received_ms: when the broker received it, in milliseconds since 1970.
         partition: of the topic; -1 where it is not known.
-        offset: in the partition; -1 likewise.
+        offset: in the partition; -1 where it is not known.
         value: the bytes that were sent.
     """
 
@@ -59,13 +58,9 @@ def pack(columns: Sequence[Sequence[object]]) -> Packed:
         columns: A sequence for each attribute of `SentReceipt`, all of one length.
     """
     content = msgspec.msgpack.encode(columns)
-    compressed: bytes = pa.compress(content, codec=_CODEC, asbytes=True)
-    digest = blake2b(content, digest_size=_DIGEST_BYTES).digest()
-    return Packed(digest, _SIZE.pack(len(content)) + compressed)
+    return Packed(blake2b(content, digest_size=_DIGEST_BYTES).digest(), compress(content))
 
 
 def unpack(block: bytes) -> Iterator[SentReceipt]:
     """The deliveries that `pack` was given."""
-    (size,) = _SIZE.unpack_from(block)
-    content = pa.decompress(memoryview(block)[_SIZE.size :], decompressed_size=size, codec=_CODEC, asbytes=True)
-    return map(SentReceipt._make, zip(*msgspec.msgpack.decode(content), strict=True))
+    return map(SentReceipt._make, zip(*msgspec.msgpack.decode(decompress(block)), strict=True))

@@ -30,7 +30,7 @@ from master_dataset.object_store import spark_uri
 from master_dataset.tracing import Attributes, micro_batch
 from speed_layer.arrow_tables import last_received
 from speed_layer.contributions import Contributions
-from speed_layer.micro_batch import Horizons, MicroBatch, Rehearsal, SpeedRows
+from speed_layer.micro_batch import MicroBatch, Rehearsal, SpeedRows, SpeedTimings
 from speed_layer.new_identities import FilterFiles
 from speed_layer.parser import sources_of
 from speed_layer.store_progress import StoreProgress
@@ -84,7 +84,7 @@ class SpeedDriver:
         self,
         connect: "Callable[[], Session]",
         views: Sequence[View],
-        horizons: Horizons,
+        timings: SpeedTimings,
         *,
         most_bytes: int,
         files: Path | None,
@@ -98,9 +98,9 @@ class SpeedDriver:
             DefinitionError: A view uses SQL that cannot be evaluated.
         """
         check(views)
-        self._connect, self._views, self._horizons = connect, views, horizons
+        self._connect, self._views, self._timings = connect, views, timings
         self._most_bytes, self._files = most_bytes, files
-        self._ages = (horizons.oldest, horizons.visits)
+        self._ages = (timings.oldest, timings.visits)
         self._visits: VisitTracker | None = None
         self._contributions = Contributions(views, *self._ages)
         self._generations = Generations(connect())
@@ -124,14 +124,14 @@ class SpeedDriver:
         """Start or continue the query of this generation, after a former one of this process has ended."""
         self.refusal, self._traces, self._recorded = None, trace_contexts(spark), {}
         self._sizes = MicroBatchSizes()
-        self._progress = StoreProgress(self._connect(), generation.number, self._horizons.ttl)
+        self._progress = StoreProgress(self._connect(), generation.number, self._timings.ttl)
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
         self._taken_over = False
         self._tasks = tasks_of(spark)
         self._filters = self._fresh_filters(generation.layout)
         of_visits = [view for view in self._views if view.counts_visits]
-        self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
+        self._visits = VisitTracker(of_visits, self._ages, feed, self._timings.skew) if of_visits else None
         return (
             input_stream(spark, self._views, feed)
             .writeStream.queryName("speed")
@@ -200,7 +200,7 @@ class SpeedDriver:
             self.refusal = refusal
             raise
         failpoint(Failpoint.SPEED_CLAIMED)
-        count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number, self._filters)
+        count = MicroBatch(self._connect, self._contributions, self._timings, generation, number, self._filters)
         assert self._parser is not None  # noqa: S101 - for the type checker
         self.size = self._sizes.of(checkpoint, number, ends)
         tasks = self._tasks if self.size > ALONE else 1
@@ -236,10 +236,10 @@ class SpeedDriver:
     def _write_visits(self, tracker: VisitTracker, generation: Generation, number: int, output: pa.Table) -> None:
         visits = tracker.closed(output)
         if visits.num_rows:
-            added = tracker.additions(visits, self._horizons.epoch)
+            added = tracker.additions(visits, self._timings.epoch)
             served = [(key, cells) for key, cells in added if key.epoch >= generation.emit_from]
             shapes = {view.name: view for view in tracker.views}
-            session, ttl = self._connect(), self._horizons.ttl
+            session, ttl = self._connect(), self._timings.ttl
             SpeedRows(session, generation.number, generation.layout, ttl, shapes).write(number, served)
             stores = dict.fromkeys(key.store for key, _ in served)
             StoreProgress(session, generation.number, ttl).visited(number, stores)

@@ -84,7 +84,7 @@ class SpeedRows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Horizons:
+class SpeedTimings:
     """The times of the speed layer.
 
     Attributes:
@@ -110,7 +110,7 @@ class MicroBatch:
 
     connect: "Callable[[], Session]"
     contributions: Contributions
-    horizons: Horizons
+    timings: SpeedTimings
     generation: Generation
     number: int
     filters: FilterFiles | None = None
@@ -129,10 +129,10 @@ class MicroBatch:
         yield from position_rows(input_rows)
 
     def _count(self, events: pa.Table) -> None:
-        session, own, horizons = self.connect(), self.generation, self.horizons
+        session, own, timings = self.connect(), self.generation, self.timings
         # A row is served for at most `ttl`, and a duplicate arrives at most `remembered` after the first delivery.
-        kept = horizons.ttl + horizons.remembered
-        firsts = FirstDeliveries(session, own, horizons.oldest, kept, self.filters)
+        kept = timings.ttl + timings.remembered
+        firsts = FirstDeliveries(session, own, timings.oldest, kept, self.filters)
         first, are_remembered = firsts.filter_first(events)
 
         def remember() -> None:
@@ -141,10 +141,10 @@ class MicroBatch:
 
         shapes = self.contributions.shapes
         late = set[datetime]()
-        added = additions(first, self.contributions, shapes, horizons.epoch)
-        rows = SpeedRows(session, own.number, own.layout, horizons.ttl, shapes)
+        added = additions(first, self.contributions, shapes, timings.epoch)
+        rows = SpeedRows(session, own.number, own.layout, timings.ttl, shapes)
         rows.write(self.number, self._served(added, late), before=remember)
-        StoreProgress(session, own.number, horizons.ttl).counted(self.number, events)
+        StoreProgress(session, own.number, timings.ttl).counted(self.number, events)
         if late:
             notice_late_events(session, late)
 

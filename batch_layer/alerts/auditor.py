@@ -139,7 +139,7 @@ class AlertAuditor:
         base: Publication | None,
         found: Publication,
     ) -> Sequence[Alert]:
-        context, session, horizons = self.context, self._session, self.context.horizons
+        context, session, timings = self.context, self._session, self.context.timings
         since = min(base.cut, found.cut) if base else UNIX_EPOCH
         # The topic may not have the alerts of older windows any more.
         oldest = max(datetime.now(UTC), found.cut) - context.retention + ONE_DAY
@@ -148,9 +148,9 @@ class AlertAuditor:
             _ms(since),
             _ms(found.cut),
             _ms(oldest),
-            horizons.grace // _MS,
-            horizons.fresh // _MS,
-            horizons.kept // _MS,
+            timings.grace // _MS,
+            timings.fresh // _MS,
+            timings.kept // _MS,
         )
         before = read_manifest(session, base.manifest) if base else {}
         after = read_manifest(session, found.manifest)

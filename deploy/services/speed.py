@@ -32,7 +32,7 @@ from master_dataset.registry.registry import Registry, store_tenants, store_term
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.storage import exists, probe
 from speed_layer.driver import SpeedDriver
-from speed_layer.micro_batch import Horizons
+from speed_layer.micro_batch import SpeedTimings
 from speed_layer.parser import sources_of
 from speed_layer.receipts import ReceiptBlockWriter, ReceiptWriter
 from speed_layer.stream import Feed
@@ -84,7 +84,7 @@ def run(process: Process, settings: Settings) -> None:
     work = SharedWork(LeaseTable(connect()), "speed", [_STREAM], str(uuid4()))
     process.at_end(work.leave)
     work.join()
-    horizons = Horizons(
+    timings = SpeedTimings(
         epoch=settings.layers.epoch,
         oldest=settings.speed.oldest,
         remembered=settings.speed.remembered,
@@ -95,7 +95,7 @@ def run(process: Process, settings: Settings) -> None:
     driver = SpeedDriver(
         connect,
         registered_views(),
-        horizons,
+        timings,
         most_bytes=settings.speed.micro_batch_mb * 2**20,
         files=None if on_cluster(settings) else settings.home / "spark" / f"{process.name}-identities",
     )
@@ -178,7 +178,7 @@ class _Reading:
         """Resume the newest generation, if this process can go on with it; else begin a new one."""
         self._settings, self._generations = settings, generations
         self._partitions, self._topic_ids = partitions, topic_ids
-        # With other horizons the layer remembers other events: they need another generation.
+        # With other timings the layer remembers other events: they need another generation.
         self._folder = (
             f"{settings.paths.checkpoint_uri}/speed/"
             f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"

@@ -12,8 +12,8 @@ from cassandra import ConsistencyLevel
 from cassandra.query import BatchStatement
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.one_write import one_write
 from master_dataset.parsing.results import UNIX_EPOCH
+from master_dataset.registry.one_write import one_write
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

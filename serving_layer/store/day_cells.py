@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from cachetools import LRUCache
 
-from master_dataset.arrow_blocks import unpack
+from master_dataset.compressed_blocks import unpack
 from serving_layer.caching import SharedCache, keep
 from serving_layer.errors import CellMissingError
 from serving_layer.off_loop import off_loop

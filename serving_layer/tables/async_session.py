@@ -11,7 +11,7 @@ from cassandra.query import BatchStatement, BatchType, BoundStatement, PreparedS
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, unread_rights
 from master_dataset.errors import CassandraUnavailableError
-from master_dataset.one_write import one_write
+from master_dataset.registry.one_write import one_write
 
 if TYPE_CHECKING:
     from cassandra.cluster import ResponseFuture, Session

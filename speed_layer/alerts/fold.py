@@ -19,12 +19,13 @@ from master_dataset.source import Source
 from speed_layer.alerts import levels, silences, thresholds
 from speed_layer.alerts.identities import NoIdentities, SavedIdentities
 from speed_layer.alerts.scan import Emitter, Scan, to_ms
-from speed_layer.alerts.state import HOUR_MS, Horizons, State
+from speed_layer.alerts.state import HOUR_MS, State
 from views.alerts.alert import Alert, LogPosition
 from views.alerts.rule import LEVEL_SOURCES
 from views.alerts.rule_history import RuleHistory, RuleSet
 from views.alerts.rule_metrics import alertable_views
 from views.alerts.shop_clock import ShopClock
+from views.alerts.timings import AlertTimings
 from views.core.local_time import round_down
 
 
@@ -48,7 +49,7 @@ class Fold:
         self,
         source: Source[Any],
         partition: int,
-        horizons: Horizons,
+        timings: AlertTimings,
         state: State | None = None,
         partitions: int = 1,
         *,
@@ -60,7 +61,7 @@ class Fold:
         Args:
             source: The source of the topic.
             partition: The partition whose records these are.
-            horizons: What is remembered, and for how long.
+            timings: What is remembered, and for how long.
             state: None to start from nothing.
             partitions: How many partitions the stores are spread over.
             home: The partition whose stores are followed; None: this one. Another one has them by now, and inherits
@@ -70,7 +71,7 @@ class Fold:
         self.state = state or State()
         self._saved = saved or NoIdentities()
         self.misrouted = 0
-        self._source, self._partition, self._horizons, self._partitions = source, partition, horizons, partitions
+        self._source, self._partition, self._timings, self._partitions = source, partition, timings, partitions
         self._home = partition if home is None else home
         self._has_sensors = "sensor_id" in source.columns
         self._has_intervals = "interval_ms" in source.columns
@@ -85,17 +86,17 @@ class Fold:
         """The alerts that this record leads to, in a fixed order."""
         state, before = self.state, self.state.log_ms
         state.log_ms = max(before, record.received_ms)
-        if state.log_ms - before > to_ms(self._horizons.blind):
+        if state.log_ms - before > to_ms(self._timings.blind):
             state.awake_ms = state.log_ms
         rule_set = history.at(state.log_ms)
         emitter = Emitter(state, LogPosition(self._source.topic, self._partition, record.offset))
-        scan = Scan(self._source.topic, state, rule_set, self._horizons, emitter)
+        scan = Scan(self._source.topic, state, rule_set, self._timings, emitter)
         is_new_hour = state.log_ms // HOUR_MS > before // HOUR_MS
         if is_new_hour:
             hour_ms = state.log_ms // HOUR_MS * HOUR_MS
-            state.forget(hour_ms, self._horizons)
-            self._saved.forget(self._horizons.first_remembered_hour(hour_ms))
-        pulse = to_ms(self._horizons.pulse)
+            state.forget(hour_ms, self._timings)
+            self._saved.forget(self._timings.first_remembered_hour(hour_ms))
+        pulse = to_ms(self._timings.pulse)
         if state.log_ms // pulse > before // pulse:
             # Within an hour, open alerts can only be of other rules if the rule set has changed.
             if is_new_hour or history.at(before // pulse * pulse) is not rule_set:
@@ -124,7 +125,7 @@ class Fold:
             if self.state.has_seen(identity) or self._saved.has(identity):
                 return None
             self.state.identities.setdefault(self.state.log_ms // HOUR_MS, set()).add(identity)
-        is_old = record.received_ms - event.happened_ms > to_ms(self._horizons.oldest)
+        is_old = record.received_ms - event.happened_ms > to_ms(self._timings.oldest)
         return None if is_old else event
 
     def _count(self, scan: Scan, event: Event[Any], shop: ShopClock) -> None:

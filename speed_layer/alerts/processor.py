@@ -37,10 +37,11 @@ from speed_layer.alerts.source import (
     TopicIdentity,
     encode_topic_ids,
 )
-from speed_layer.alerts.state import Horizons, State
+from speed_layer.alerts.state import State
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, Alert
 from views.alerts.rule_history import RuleHistory, RuleStore
 from views.alerts.signatures import AlertSignatures
+from views.alerts.timings import AlertTimings
 
 SNAPSHOT_SECONDS = 60.0
 MAX_WAIT_SECONDS = 5.0
@@ -156,7 +157,7 @@ class ProcessorConfig:
     rule_store: RuleStore
     snapshots: Snapshots
     signatures: AlertSignatures
-    horizons: Horizons = field(default_factory=Horizons)
+    timings: AlertTimings = field(default_factory=AlertTimings)
     fences: Offsets = field(default_factory=dict)
     known_alerts_retention: timedelta = timedelta(days=30)
     beat: Callable[[], None] = lambda: None
@@ -326,7 +327,7 @@ class AlertProcessor:
         source = registered_sources()[topic]
         saved = self._config.snapshots.identities(topic)
         partitions = self._config.partitions.open
-        return Fold(source, partition, self._config.horizons, state, partitions, home=home, saved=saved)
+        return Fold(source, partition, self._config.timings, state, partitions, home=home, saved=saved)
 
     def _process(self, sender: TransactionalSender, reader: PartitionReader) -> None:
         """Poll once, fold, and commit what it leads to."""

@@ -12,11 +12,12 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from speed_layer.alerts.state import Horizons, OpenAlert, State
+from speed_layer.alerts.state import OpenAlert, State
 from views.alerts.alert import Alert, LogPosition, Window, follow_up, format_instant, raised_id
 from views.alerts.rule import Rule
 from views.alerts.rule_history import RuleSet, VersionedRule
 from views.alerts.shop_clock import ShopClock
+from views.alerts.timings import AlertTimings
 from views.core.local_time import STEP, Span
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
@@ -105,7 +106,7 @@ class Scan:
     topic: str
     state: State
     rule_set: RuleSet
-    horizons: Horizons
+    timings: AlertTimings
     emitter: Emitter
 
     def rules(self, kind: type[AnyRule], shop: ShopClock) -> Iterator[tuple[VersionedRule, AnyRule]]:
@@ -122,7 +123,7 @@ class Scan:
 
     def is_fresh(self, since_ms: int) -> bool:
         """Whether a condition that became certain at this time may still raise an alert."""
-        return since_ms + to_ms(self.horizons.fresh) >= self.state.log_ms
+        return since_ms + to_ms(self.timings.fresh) >= self.state.log_ms
 
     def sums(self, view: str, store: str, span: Span) -> list[int] | None:
         """The states of a view in a window; None without an event."""

@@ -71,7 +71,7 @@ def _check(scan: Scan, versioned: VersionedRule, rule: Silence, shop: ShopClock,
 
 
 def _resolve_expired(scan: Scan) -> None:
-    """Resolve alerts on sensors that have been silent beyond the horizon."""
+    """Resolve alerts on sensors that have been silent beyond the time that is remembered."""
     rules = {each.key for each in scan.rule_set.by_topic.get(scan.topic, ()) if isinstance(each.rule, Silence)}
     silent = {key: open_ for key, open_ in scan.state.opened.items() if open_.key in rules}
     for key, open_ in sorted(silent.items()):

@@ -1,17 +1,17 @@
 """The state of following one (topic, partition): plain values, so that it can be saved and compared.
 
-It follows from the last `Horizons.horizon` of the log alone, in however many runs it was folded. The exception is a
+It follows from the last `AlertTimings.horizon` of the log alone, in however many runs it was folded. The exception is a
 store with more than `MAX_NAMES` sensors or queues: which of them are followed depends on which came first.
 """
 
 import hashlib
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from views.alerts.alert import Alert
+from views.alerts.timings import AlertTimings
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
@@ -19,51 +19,6 @@ QUARTER_MS = 15 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 MAX_NAMES = 1_000
 """Sensors, and queues, that are followed in a store: names come from events, and each takes memory for days."""
-
-
-@dataclass(frozen=True)
-class Horizons:
-    """The times that bound what is followed and remembered.
-
-    Attributes:
-        oldest: The greatest age on arrival of events that count (A of R5).
-        remembered: How long identities are remembered (D of R5).
-        fresh: How long after its end a window may still raise an alert.
-        grace: How long after its end a window is evaluated.
-        pulse: How often rules are scanned because time has passed.
-        blind: A log without records for longer was down, and says nothing about the stores.
-        future: How far an event may be ahead of its receipt.
-    """
-
-    oldest: timedelta = timedelta(hours=23)
-    remembered: timedelta = timedelta(hours=24)
-    fresh: timedelta = timedelta(hours=2)
-    grace: timedelta = timedelta(minutes=2)
-    pulse: timedelta = timedelta(seconds=10)
-    blind: timedelta = timedelta(minutes=2)
-    future: timedelta = timedelta(hours=1)
-
-    @property
-    def kept(self) -> timedelta:
-        """How long cells are kept: a week and the day compared with, the day itself, and four days before it."""
-        return timedelta(days=12) + self.fresh + self.grace
-
-    def first_remembered_hour(self, hour_ms: int) -> int:
-        """The first hour (since the epoch) whose identities are remembered in the hour that begins at `hour_ms`."""
-        return (hour_ms - int(self.remembered / timedelta(milliseconds=1))) // HOUR_MS
-
-    @property
-    def stays_open(self) -> timedelta:
-        """How long after its window a threshold alert may stay open.
-
-        The next window resolves it, and a day has 25 hours at most. Only a log with a gap evaluates no next window.
-        """
-        return timedelta(hours=25) + self.grace + timedelta(hours=1)
-
-    @property
-    def horizon(self) -> timedelta:
-        """How far back the log has to be read to restore the state: to the oldest cell behind an alert still open."""
-        return self.kept + self.future + max(self.remembered, self.stays_open) + timedelta(hours=1)
 
 
 class Level(msgspec.Struct):
@@ -134,10 +89,10 @@ class State(msgspec.Struct):
         """How many identities are here."""
         return sum(map(len, self.identities.values()))
 
-    def forget(self, hour_ms: int, horizons: Horizons) -> None:
+    def forget(self, hour_ms: int, timings: AlertTimings) -> None:
         """At each full hour of log time, drop whatever no rule can need any more."""
-        kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))
-        first_hour = horizons.first_remembered_hour(hour_ms)
+        kept_ms = hour_ms - int(timings.kept / timedelta(milliseconds=1))
+        first_hour = timings.first_remembered_hour(hour_ms)
         self.identities = {hour: seen for hour, seen in self.identities.items() if hour >= first_hour}
         self.cells = _without_empty(
             {

@@ -23,11 +23,11 @@ def on_event(scan: Scan, shop: ShopClock, quarter: int) -> None:
 def on_tick(scan: Scan) -> None:
     """Time has passed: evaluate the windows that are over."""
     _resolve_expired(scan)
-    state, grace = scan.state, to_ms(scan.horizons.grace)
+    state, grace = scan.state, to_ms(scan.timings.grace)
     over = (state.log_ms - grace) // 1000 // STEP * STEP
     if over <= state.closed_s or state.log_ms < state.awake_ms + grace:
         return
-    first = max(state.closed_s, over - to_ms(scan.horizons.fresh) // 1000) + STEP
+    first = max(state.closed_s, over - to_ms(scan.timings.fresh) // 1000) + STEP
     state.closed_s = over
     for end in range(first // STEP * STEP, over + 1, STEP):
         _close(scan, end)
@@ -58,7 +58,7 @@ def _check(scan: Scan, versioned: VersionedRule, rule: Threshold, shop: ShopCloc
             shop,
             name,
             span.start * 1000,
-            span.end * 1000 + 2 * to_ms(scan.horizons.fresh),
+            span.end * 1000 + 2 * to_ms(scan.timings.fresh),
             result.value,
             stated_bound(rule),
             alert_sentence(rule, shop, result),
@@ -82,7 +82,7 @@ def _has_data_before(scan: Scan, metric: Metric, rule: Threshold, shop: ShopCloc
 def _resolve_expired(scan: Scan) -> None:
     """Resolve alerts that no later window has resolved in time: a state restored from the log would not have them."""
     rules = {each.key for each in scan.rule_set.by_topic.get(scan.topic, ()) if isinstance(each.rule, Threshold)}
-    expired_ms = scan.state.log_ms // HOUR_MS * HOUR_MS - to_ms(scan.horizons.stays_open)
+    expired_ms = scan.state.log_ms // HOUR_MS * HOUR_MS - to_ms(scan.timings.stays_open)
     for key, open_ in sorted(scan.state.opened.items()):
         if open_.key in rules and open_.until_s * 1000 < expired_ms:
             scan.emitter.resolve(key, "forgotten", "Its window is so old that it is no longer watched.")

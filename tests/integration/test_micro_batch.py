@@ -12,7 +12,7 @@ from cassandra.cluster import Session
 from master_dataset.visits.visit import RULES
 from speed_layer.cassandra_batches import ROWS_AT_ONCE
 from speed_layer.first_deliveries import FirstDeliveries
-from speed_layer.micro_batch import MAX_CELLS, Horizons, MicroBatch
+from speed_layer.micro_batch import MAX_CELLS, MicroBatch, SpeedTimings
 from tests.support.arrivals import Arrival, Given, Stated, arrival, arrived, position
 from views.control.generation import Generation, Generations
 from views.control.speed_layout import BY_VIEW, SpeedLayout
@@ -21,7 +21,7 @@ from views.core.cells import WAITING, number_of, read_block
 EPOCH = timedelta(seconds=10)
 NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)
 LATER = NOW + EPOCH
-HORIZONS = Horizons(
+TIMINGS = SpeedTimings(
     epoch=EPOCH,
     oldest=timedelta(hours=23),
     remembered=timedelta(hours=24),
@@ -45,7 +45,7 @@ def generation(shared_cassandra: Session, request: pytest.FixtureRequest) -> Gen
 
 @pytest.fixture
 def counter(shared_cassandra: Session, generation: Generation) -> MicroBatch:
-    return MicroBatch(lambda: shared_cassandra, Stated((), HORIZONS.oldest, RULES), HORIZONS, generation, number=0)
+    return MicroBatch(lambda: shared_cassandra, Stated((), TIMINGS.oldest, RULES), TIMINGS, generation, number=0)
 
 
 def count(counter: MicroBatch, *rows: Arrival, batch: int) -> list[dict[str, object]]:
@@ -81,7 +81,7 @@ def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them
     counter: MicroBatch,
 ) -> None:
     rows = [arrival("a", 0, NOW, ONE), arrival("b", 1, NOW, ONE)]
-    remembering = FirstDeliveries(counter.connect(), counter.generation, HORIZONS.oldest, HORIZONS.ttl)
+    remembering = FirstDeliveries(counter.connect(), counter.generation, TIMINGS.oldest, TIMINGS.ttl)
     _, are_remembered = remembering.filter_first(pa.Table.from_batches([arrived(rows)]))
     are_remembered()
 
@@ -102,7 +102,7 @@ def test_a_replay_lets_its_first_deliveries_live_as_long_as_its_rows(counter: Mi
     count(counter, arrival("a", 0, NOW, ONE), batch=0)
 
     found = session.execute(f"SELECT generation, TTL(offset) AS left FROM {layout.first_deliveries}")  # noqa: S608 - likewise
-    assert [row.left > HORIZONS.ttl.total_seconds() for row in found if row.generation == number] == [True]
+    assert [row.left > TIMINGS.ttl.total_seconds() for row in found if row.generation == number] == [True]
 
 
 def test_a_replayed_batch_writes_the_same_rows_also_where_only_some_were_written(counter: MicroBatch) -> None:
@@ -134,7 +134,7 @@ def test_an_identity_of_another_source_is_another_event(counter: MicroBatch) -> 
 
 
 def test_what_waits_for_batch_is_not_looked_up_and_waits_every_time(counter: MicroBatch) -> None:
-    old = HORIZONS.oldest + timedelta(milliseconds=1)
+    old = TIMINGS.oldest + timedelta(milliseconds=1)
 
     count(counter, arrival("a", 0, NOW, ONE, age=old), arrival("a", 1, NOW, ONE, age=old), batch=0)
 

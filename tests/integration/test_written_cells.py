@@ -18,7 +18,7 @@ from batch_layer.deliveries import deliveries
 from batch_layer.run import Apply, Run, RunWriter, run_schema
 from batch_layer.visits import CountedRows
 from deploy.cassandra import session_of
-from master_dataset.arrow_blocks import unpack
+from master_dataset.compressed_blocks import unpack
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import RULES
 from serving_layer.tables import AsyncSession, BatchTables

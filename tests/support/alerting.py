@@ -8,10 +8,10 @@ from typing import Any
 from master_dataset.registry.stores import WEEKDAYS, Store
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
-from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert
 from views.alerts.rule_history import RuleHistory, rule_version, store_version
 from views.alerts.rule_validation import parse_rule
+from views.alerts.timings import AlertTimings
 
 FOR_EVER = 2**60
 MARKER = (("galatea-marker", b"1"),)
@@ -43,7 +43,7 @@ class WorldLog:
 
     def __init__(self, topic: str, rule_history: RuleHistory) -> None:
         self.topic, self.rule_history = topic, rule_history
-        self.fold = Fold(registered_sources()[topic], 0, Horizons())
+        self.fold = Fold(registered_sources()[topic], 0, AlertTimings())
         self.entries: list[LogRecord] = []
         self.emitted: list[Alert] = []
         self._number = 0

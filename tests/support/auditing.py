@@ -9,16 +9,16 @@ from master_dataset.parsing.results import Event
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import LogRecord
-from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert, AlertCause, alert_statuses
 from views.alerts.audit import Audit, RuleKey, retracted_silences
 from views.alerts.audit_facts import AuditScope, CauseQuery, SignOfLife, SignQuery
 from views.alerts.rule import Rule
 from views.alerts.rule_history import RuleHistory
 from views.alerts.rule_metrics import alertable_views
+from views.alerts.timings import AlertTimings
 from views.core.local_time import Span, round_down
 
-HORIZONS = Horizons()
+TIMINGS = AlertTimings()
 OLDEST_MS = 23 * 3_600_000
 BACK_S = 27 * 3600
 
@@ -129,8 +129,8 @@ class Publications:
     def looked(self, entries: Sequence[LogRecord], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
         """What would be asked for."""
         facts = MemoryFacts(facts_of(self.topic, entries), self.cut_ms, cut_ms)
-        horizons = (ms(HORIZONS.grace), ms(HORIZONS.fresh), ms(HORIZONS.kept))
-        bounds = AuditScope(self.number, self.cut_ms, cut_ms, oldest_ms, *horizons)
+        timings = (ms(TIMINGS.grace), ms(TIMINGS.fresh), ms(TIMINGS.kept))
+        bounds = AuditScope(self.number, self.cut_ms, cut_ms, oldest_ms, *timings)
         statuses = alert_statuses(self.log, self.requests)
         unseen = {each.alert_id for each in self.requests[self.noted :]}
         audit = Audit(self.rule_history, self.rules, {}, facts, bounds, statuses, unseen)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from tests.support.alerting import MARKER, at_ms, rule_history_of, value
-from tests.support.auditing import HORIZONS, Publications
+from tests.support.auditing import TIMINGS, Publications
 from tests.support.examples import examples
 from views.alerts.alert import Alert, alert_statuses, format_instant, parse_instant_ms
 from views.alerts.rule_validation import parse_rule
@@ -62,7 +62,7 @@ def played(entries: list[LogRecord], cuts: set[int]) -> tuple[Publications, list
 
     A publication takes its time: when the log is looked at, the alert processor has read on behind the cut.
     """
-    fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)
+    fold = Fold(registered_sources()["pos_transactions"], 0, TIMINGS)
     world, corrections = Publications("pos_transactions", RULE_HISTORY, BY_KEY), list[Alert]()
     looks = {len(entries) * each // 100 + LAG for each in cuts}
     for number, entry in enumerate(entries):
@@ -142,7 +142,7 @@ def test_nothing_that_is_retracted_is_unexplained_and_no_id_comes_twice(drawn: D
 @settings(max_examples=examples(60), deadline=None)
 def test_an_audit_that_ends_anywhere_and_is_done_again_asks_for_the_same(drawn: Drawn, ends: list[int]) -> None:
     entries = log_of(drawn)
-    fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)
+    fold = Fold(registered_sources()["pos_transactions"], 0, TIMINGS)
     log = [alert for entry in entries for alert in fold.step(entry, RULE_HISTORY)]
     cut = fold.state.log_ms + 26 * HOUR
     whole, world = (Publications("pos_transactions", RULE_HISTORY, BY_KEY, log) for _ in range(2))

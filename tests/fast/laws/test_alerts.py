@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
-from speed_layer.alerts.state import Horizons, State
+from speed_layer.alerts.state import State
 from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from tests.support.examples import examples
 from views.alerts.alert import Alert
+from views.alerts.timings import AlertTimings
 
 MINUTE = 60_000
 BEGIN = at_ms("2026-03-07 07:30")
-HORIZONS = Horizons()
+TIMINGS = AlertTimings()
 TILLS = rule_history_of(
     {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "15m", "above": 2},
     {"kind": "threshold", "id": "few", "metric": "net_sales", "window": "hour", "below": 5},
@@ -89,7 +90,7 @@ def folded(fold: Fold, entries: Sequence[LogRecord], which: int) -> list[Alert]:
 
 
 def new(which: int, state: State | None = None) -> Fold:
-    return Fold(registered_sources()[LOGS[which][0]], 0, HORIZONS, state)
+    return Fold(registered_sources()[LOGS[which][0]], 0, TIMINGS, state)
 
 
 @given(st.sampled_from([0, 1]), DRAWN, st.lists(st.integers(0, 60), max_size=4))
@@ -124,7 +125,7 @@ def test_the_state_follows_from_the_horizon_of_the_log_alone(
     at = min(place, len(entries) - 1)
     whole = new(which)
     folded(whole, entries[:at], which)
-    since = whole.state.log_ms - HORIZONS.horizon.total_seconds() * 1000
+    since = whole.state.log_ms - TIMINGS.horizon.total_seconds() * 1000
     again = new(which)
     folded(again, [entry for entry in entries[:at] if entry.received_ms >= since], which)
 

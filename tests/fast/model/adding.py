@@ -6,7 +6,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from speed_layer.additions import AdditionKey, Cells, Shapes, additions
-from tests.fast.model.facts import HORIZONS
+from tests.fast.model.facts import TIMINGS
 from tests.fast.model.topic import Record
 from tests.support.arrivals import arrival, arrived, stated
 from views.core.cells import CellKey, States
@@ -44,7 +44,7 @@ def added_by_arrow(given: Iterable[Given], shapes: Shapes) -> Added:
         for record, _, cells in given
         if record.fact is not None
     ]
-    return list(additions(pa.Table.from_batches([arrived(rows)]), stated, shapes, HORIZONS.epoch)) if rows else []
+    return list(additions(pa.Table.from_batches([arrived(rows)]), stated, shapes, TIMINGS.epoch)) if rows else []
 
 
 def _merged(shapes: Shapes, name: str, left: States, right: States) -> States:

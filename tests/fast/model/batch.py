@@ -13,7 +13,7 @@ from batch_layer.publish import generation_to_publish, hand_over, publish, refus
 from master_dataset.errors import GalateaError, PublicationMovedError
 from master_dataset.kafka.connection import KafkaConnection
 from tests.fast.model.archive import Archived, Row
-from tests.fast.model.facts import HORIZONS, SKEW, TOPIC, Code, contributions
+from tests.fast.model.facts import SKEW, TIMINGS, TOPIC, Code, contributions
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
 from views.control.generation import Offsets
@@ -88,7 +88,7 @@ class Batch:
             KafkaConnection("memory"),
             lambda: world.partitions,
             (TOPIC,),
-            HORIZONS.epoch,
+            TIMINGS.epoch,
             self.skew,
             now=lambda: world.now,
         )
@@ -139,14 +139,14 @@ class Batch:
         base = run.base
         if not world.keeps(Rule.CHANGED_RECOMPUTED):
             base = Pointer(base.publication, base.cut, base.manifest, base.generation, run.code.definitions)
-        planner = Planner(run.code.views, masters, base, run.versions, HORIZONS.epoch)
+        planner = Planner(run.code.views, masters, base, run.versions, TIMINGS.epoch)
         plan = planner.plan(run.request, run.cut, run.generation, run.code.definitions)
         run.plan = plan
         manifest = dict(self.manifests[run.base.manifest])
         for view, touched in plan.work:
             days = touched
             if not world.keeps(Rule.TOUCHED_LATE) and run.base.publication and not run.request.is_partial:
-                days = {day for day in touched if day >= (run.base.cut - HORIZONS.epoch).date()}
+                days = {day for day in touched if day >= (run.base.cut - TIMINGS.epoch).date()}
             self._write(run, view.name, days, masters[TOPIC].rows)
             manifest |= {(view.name, day): run.name for day in days}
         self.manifests[run.name] = manifest

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.visits.visit import RULES
-from speed_layer.micro_batch import Horizons
+from speed_layer.micro_batch import SpeedTimings
 from views.core import Count, Max, Min, Sum, View
 from views.core.cells import CellKey, States
 from views.core.cut import UNIX_EPOCH
@@ -18,7 +18,7 @@ BEGUN = datetime(2026, 3, 7, 20, 30, tzinfo=UTC)
 """An evening, so that days change soon."""
 FUTURE = timedelta(hours=1)
 SKEW = timedelta(minutes=5)
-HORIZONS = Horizons(
+TIMINGS = SpeedTimings(
     epoch=timedelta(hours=1),
     oldest=timedelta(hours=23),
     remembered=timedelta(hours=24),
@@ -61,7 +61,7 @@ def _code(number: int, least: int) -> Code:
     )
     visits = View(name="visits", source=POS_TRANSACTIONS, metrics={"visits": Count()})
     views = (takings, visits)
-    epoch = {"@epoch_seconds": str(int(HORIZONS.epoch.total_seconds()))}
+    epoch = {"@epoch_seconds": str(int(TIMINGS.epoch.total_seconds()))}
     return Code(number, views, {view.name: view.definition_hash for view in views} | epoch)
 
 

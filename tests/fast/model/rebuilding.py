@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.recompute.rollback import covers
 from tests.fast.model.batch import REFUSALS, Run
-from tests.fast.model.facts import HORIZONS
+from tests.fast.model.facts import TIMINGS
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
 from views.control.publication import Publication
@@ -140,7 +140,7 @@ def roll_back(world: "World", chance: Random) -> str | None:
         return None
     to = chance.choice(older[-3:])
     covered = covers(world.generations.find(now.generation), to)
-    if world.now - to.cut > HORIZONS.ttl - timedelta(days=1) or not (covered or not world.keeps(Rule.ROLLBACK_COVERED)):
+    if world.now - to.cut > TIMINGS.ttl - timedelta(days=1) or not (covered or not world.keeps(Rule.ROLLBACK_COVERED)):
         return None
     new = Publication(
         now.publication + 1,

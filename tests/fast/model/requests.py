@@ -10,7 +10,7 @@ from master_dataset.errors import GalateaError
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Claim, Position, PublicationEntry, Readers, SpeedBlock
 from serving_layer.store.snapshot import ReadSnapshot, SnapshotReader
-from tests.fast.model.facts import BEGUN, HORIZONS, STORES, Code
+from tests.fast.model.facts import BEGUN, STORES, TIMINGS, Code
 from tests.fast.model.rules import Rule
 from tests.fast.model.serving import place_of
 from views.control.generation import claimed_ends
@@ -95,11 +95,11 @@ class Requests:
         self._tables = ModelTables(world)
         self._readers = Readers(self._tables, self._tables, self._tables, None, None)  # type: ignore[arg-type]
         self._basis = self._basis_reader()
-        self._cells = MergedCells(self._readers, HORIZONS.ttl)
+        self._cells = MergedCells(self._readers, TIMINGS.ttl)
         self._served = -1
 
     def _basis_reader(self) -> SnapshotReader:
-        return SnapshotReader(self._readers, HORIZONS.ttl, lambda: self.world.now)
+        return SnapshotReader(self._readers, TIMINGS.ttl, lambda: self.world.now)
 
     def ask(self, meanwhile: Callable[[], None], replica: float | None) -> str:
         """One request, compared with what it may say at least and at most. `replica`: how old a pointer it shows."""

@@ -5,7 +5,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from master_dataset.kafka.growth import Growth, Partitions, next_opening
-from tests.fast.model.facts import HORIZONS, PARTITIONS, SKEW, STORES, TOPIC, Fact
+from tests.fast.model.facts import PARTITIONS, SKEW, STORES, TIMINGS, TOPIC, Fact
 from tests.fast.model.rules import Rule
 from views.core.cut import UNIX_EPOCH
 
@@ -52,7 +52,7 @@ def wait_until_old(world: "World", chance: Random) -> str | None:
     """Until a receipt is nearly too old for speed."""
     if not world.facts:
         return None
-    until = world.facts[-1].happened_at + HORIZONS.oldest + timedelta(minutes=chance.randint(-30, 58))
+    until = world.facts[-1].happened_at + TIMINGS.oldest + timedelta(minutes=chance.randint(-30, 58))
     return _wait(world, until - world.now) if until > world.now else None
 
 
@@ -105,7 +105,7 @@ def wait(world: "World", chance: Random) -> str:
 def wait_for_epoch(world: "World", chance: Random) -> str:
     """Until shortly before the next epoch begins by some broker's clock, or shortly after."""
     ahead = chance.choice(world.topic.parts).ahead
-    left = HORIZONS.epoch - (world.now + ahead - UNIX_EPOCH) % HORIZONS.epoch
+    left = TIMINGS.epoch - (world.now + ahead - UNIX_EPOCH) % TIMINGS.epoch
     return _wait(world, max(timedelta(0), left + timedelta(seconds=chance.randint(-60, 60))))
 
 

@@ -9,7 +9,7 @@ from master_dataset.errors import SpeedExpiredError, SpeedUnavailableError
 from serving_layer.errors import CellMissingError
 from serving_layer.store.readers import Position
 from serving_layer.store.snapshot import ReadSnapshot
-from tests.fast.model.facts import HORIZONS, Code
+from tests.fast.model.facts import TIMINGS, Code
 from tests.fast.model.oracle import Place, Shown
 from tests.fast.model.rules import Rule
 from views.control.publication import Pointer
@@ -93,7 +93,7 @@ class Serving:
 
     def rows(self, basis: ReadSnapshot) -> dict[tuple[str, str], list[Addition]]:
         """By shape and store, the rows that still live, of the days of receipt that are read."""
-        days = set(basis.received_days(HORIZONS.ttl))
+        days = set(basis.received_days(TIMINGS.ttl))
         found: dict[tuple[str, str], list[Addition]] = {}
         for key, row in self.world.speed.of(basis.pointer.generation).rows.items():
             if row.until > self.world.now and key.epoch.date() in days:

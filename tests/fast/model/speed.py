@@ -12,7 +12,7 @@ from speed_layer.additions import AdditionKey, Cells
 from speed_layer.contributions import shapes_of
 from speed_layer.first_deliveries import Delivery, Identity, first_in_batch, settled
 from speed_layer.first_deliveries import Place as MetAt
-from tests.fast.model.facts import HORIZONS, TOPIC, Code, contributions, window_of
+from tests.fast.model.facts import TIMINGS, TOPIC, Code, contributions, window_of
 from tests.fast.model.rules import Rule
 from tests.fast.model.topic import Record
 from views.control.generation import Generation, Reached
@@ -111,7 +111,7 @@ class Speed:
         ends = {TOPIC: known.opened(world.topic.end_offsets(TOPIC))}
         layout = LAYOUTS[len(world.tables.generations) % 2]  # the pointer names either in a column of its own
         generation = begin(world.generations, ends, world.code.definitions, world.now, {}, layout=layout)
-        before = HORIZONS.remembered if world.keeps(Rule.START_BEFORE) else HORIZONS.remembered * 0
+        before = TIMINGS.remembered if world.keeps(Rule.START_BEFORE) else TIMINGS.remembered * 0
         offsets = starting_offsets(generation.emit_from, world.topic, before, known)[TOPIC]  # type: ignore[arg-type]
         at = {part: max(0, offset) for part, offset in offsets.items()}
         self.driver = Driver(generation, world.code, {part: at[part] for part in range(self._readable(at))})
@@ -162,7 +162,7 @@ class Speed:
             raise CrashedError
         added = self._added(driver, counted)
         self.unfinished[own.number] = planned.ends
-        until = world.now + HORIZONS.ttl
+        until = world.now + TIMINGS.ttl
         shapes = shapes_of(driver.code.views)
         for number, (key, cells) in enumerate(added):
             if crash == Crash.BETWEEN_ROWS and number:
@@ -220,7 +220,7 @@ class Speed:
             if until > world.now and world.keeps(Rule.PLACES_REMEMBERED)
         }
         firsts, own = settled(first_in_batch(deliveries), known)
-        is_alive = HORIZONS.ttl + HORIZONS.remembered if world.keeps(Rule.PLACES_LIVE) else HORIZONS.oldest / 2
+        is_alive = TIMINGS.ttl + TIMINGS.remembered if world.keeps(Rule.PLACES_LIVE) else TIMINGS.oldest / 2
         for number, each in enumerate(own):
             if crash == Crash.WHILE_REMEMBERING and number:
                 raise CrashedError
@@ -245,9 +245,9 @@ class Speed:
 
     def _epoch(self, record: Record) -> datetime:
         if self.world.keeps(Rule.RECEIPT_TIME):
-            return epoch_of(record.received_at, HORIZONS.epoch)
+            return epoch_of(record.received_at, TIMINGS.epoch)
         assert record.fact is not None
-        return epoch_of(record.fact.happened_at, HORIZONS.epoch)
+        return epoch_of(record.fact.happened_at, TIMINGS.epoch)
 
     def _given(self, code: Code, record: Record) -> list[tuple[str, CellKey, States]]:
         fact = record.fact

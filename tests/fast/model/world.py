@@ -10,7 +10,7 @@ from serving_layer.store.snapshot import is_expired
 from tests.fast.model.adding import added
 from tests.fast.model.archive import Archive, Row
 from tests.fast.model.batch import Batch
-from tests.fast.model.facts import BEGUN, CODES, HORIZONS, PARTITIONS, TOPIC, Fact
+from tests.fast.model.facts import BEGUN, CODES, PARTITIONS, TIMINGS, TOPIC, Fact
 from tests.fast.model.oracle import Oracle, Place, Shown, cell_window
 from tests.fast.model.replacing import generations_without
 from tests.fast.model.requests import Requests
@@ -74,7 +74,7 @@ class World:
     @property
     def oldest(self) -> timedelta:
         """A."""
-        return HORIZONS.oldest if self.keeps(Rule.AGE_BELOW_HORIZON) else HORIZONS.remembered
+        return TIMINGS.oldest if self.keeps(Rule.AGE_BELOW_HORIZON) else TIMINGS.remembered
 
     def is_old(self, record: Record) -> bool:
         """Whether speed leaves it to batch."""
@@ -99,7 +99,7 @@ class World:
 
     def is_expired(self, pointer: Pointer) -> bool:
         """As serving judges it."""
-        return is_expired(pointer.cut if pointer.publication else BEGUN, self.now, HORIZONS.ttl)
+        return is_expired(pointer.cut if pointer.publication else BEGUN, self.now, TIMINGS.ttl)
 
     def pointer_of(self, view: View, pointer: Pointer) -> Pointer:
         """What the view is read by."""

@@ -18,12 +18,13 @@ from speed_layer.alerts.identities import NoIdentities
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
 from speed_layer.alerts.source import TopicIdentity
-from speed_layer.alerts.state import Horizons, State
+from speed_layer.alerts.state import State
 from tests.fast.laws.delivery.broker import Admin, Broker, Consumer, Killed, Place, Transaction
 from tests.fast.laws.delivery.producer import Producer
 from tests.support.alert_signatures import MemoryFirstSigned, signatures_of
 from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from views.alerts.alert import CORRECTIONS_TOPIC
+from views.alerts.timings import AlertTimings
 
 TILLS: Place = ("pos_transactions", 0)
 EMITTED: Place = ("alerts", 0)
@@ -92,7 +93,7 @@ def _items(number: int) -> list[dict[str, object]]:
 
 def expected(broker: Broker) -> list[str]:
     """The alerts of what is committed, folded once from the beginning."""
-    fold, found = Fold(registered_sources()[TILLS[0]], 0, Horizons()), list[str]()
+    fold, found = Fold(registered_sources()[TILLS[0]], 0, AlertTimings()), list[str]()
     for each in broker.visible(TILLS):
         entry = LogRecord(each.offset, each.stamp_ms, each.value, each.headers)
         found += [alert.alert_id for alert in fold.step(entry, RULE_HISTORY)]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from master_dataset.cassandra_tables import LATE_EVENTS
 from master_dataset.visits.visit import RULES
-from speed_layer.micro_batch import Horizons, MicroBatch
+from speed_layer.micro_batch import MicroBatch, SpeedTimings
 from tests.fast.laws.delivery.tables import Tables, in_memory
 from tests.support.arrivals import Given, Stated, arrival, arrived
 from views.control.generation import Generation
@@ -16,7 +16,7 @@ from views.core.cut import UNIX_EPOCH, is_fresh
 
 EPOCH = timedelta(seconds=10)
 BEGIN = UNIX_EPOCH + timedelta(days=20_000)
-HORIZONS = Horizons(
+TIMINGS = SpeedTimings(
     epoch=EPOCH,
     oldest=timedelta(hours=23),
     remembered=timedelta(hours=24),
@@ -62,7 +62,7 @@ def written(deliveries: list[Sent], chance: Random, layout: SpeedLayout) -> Tabl
     while at < len(deliveries):
         some = deliveries[at : at + chance.randint(1, 9)]
         rows = [arrival(each.identity, each.offset, each.received_at, ONE, age=each.age) for each in some]
-        counter = MicroBatch(lambda: tables, Stated((), HORIZONS.oldest, RULES), HORIZONS, generation, number)
+        counter = MicroBatch(lambda: tables, Stated((), TIMINGS.oldest, RULES), TIMINGS, generation, number)
         for _ in range(chance.choice([1, 1, 2, 3])):
             list(counter(iter([arrived([row]) for row in chance.sample(rows, len(rows))])))
         at, number = at + len(some), number + 1

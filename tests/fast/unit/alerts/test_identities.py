@@ -9,8 +9,9 @@ from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TopicIdentity
-from speed_layer.alerts.state import MAX_NAMES, Horizons
+from speed_layer.alerts.state import MAX_NAMES
 from tests.support.alerting import MARKER, WorldLog, at_ms, rule_history_of, value
+from views.alerts.timings import AlertTimings
 
 TOPIC = "pos_transactions"
 TOPIC_IDS = {TOPIC: TopicIdentity("a topic", 1)}
@@ -37,9 +38,9 @@ def test_a_fold_whose_identities_are_moved_at_any_time_counts_what_one_in_memory
     tmp_path: Path, seed: int
 ) -> None:
     chance, source = Random(seed), registered_sources()[TOPIC]
-    in_memory = Fold(source, 0, Horizons())
+    in_memory = Fold(source, 0, AlertTimings())
     snapshots = Snapshots(tmp_path)
-    moved = Fold(source, 0, Horizons(), saved=snapshots.identities(TOPIC))
+    moved = Fold(source, 0, AlertTimings(), saved=snapshots.identities(TOPIC))
     alerts = 0
     for record in records(chance):
         expected = in_memory.step(record, RULE_HISTORY)
@@ -57,7 +58,7 @@ def test_a_fold_whose_identities_are_moved_at_any_time_counts_what_one_in_memory
             snapshots = Snapshots(tmp_path)  # another process
             kept = snapshots.load({TOPIC: record.offset + 1}, TOPIC_IDS)
             assert kept is not None
-            moved = Fold(source, 0, Horizons(), kept.states[TOPIC], saved=snapshots.identities(TOPIC))
+            moved = Fold(source, 0, AlertTimings(), kept.states[TOPIC], saved=snapshots.identities(TOPIC))
         assert moved.state.cells == in_memory.state.cells
     assert alerts > 0
 
@@ -65,7 +66,7 @@ def test_a_fold_whose_identities_are_moved_at_any_time_counts_what_one_in_memory
 def test_what_was_saved_counts_from_there_and_nothing_that_came_after_it(tmp_path: Path) -> None:
     source, log = registered_sources()[TOPIC], records(Random(7))
     snapshots = Snapshots(tmp_path)
-    fold = Fold(source, 0, Horizons(), saved=snapshots.identities(TOPIC))
+    fold = Fold(source, 0, AlertTimings(), saved=snapshots.identities(TOPIC))
     for record in log[:200]:
         fold.step(record, RULE_HISTORY)
     snapshots.save({TOPIC: 200}, {TOPIC: fold.state}, TOPIC_IDS)
@@ -75,7 +76,7 @@ def test_what_was_saved_counts_from_there_and_nothing_that_came_after_it(tmp_pat
     kept = snapshots.load({TOPIC: 250}, TOPIC_IDS)  # what was folded since is abandoned
 
     assert kept is not None
-    again = Fold(source, 0, Horizons(), kept.states[TOPIC], saved=snapshots.identities(TOPIC))
+    again = Fold(source, 0, AlertTimings(), kept.states[TOPIC], saved=snapshots.identities(TOPIC))
     for record in log[200:250]:
         again.step(record, RULE_HISTORY)
     assert again.state.digest() == fold.state.digest()
@@ -83,7 +84,7 @@ def test_what_was_saved_counts_from_there_and_nothing_that_came_after_it(tmp_pat
 
 def test_a_snapshot_of_which_identities_were_spilled_is_not_there(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
-    fold = Fold(registered_sources()[TOPIC], 0, Horizons(), saved=snapshots.identities(TOPIC))
+    fold = Fold(registered_sources()[TOPIC], 0, AlertTimings(), saved=snapshots.identities(TOPIC))
     fold.step(records(Random(1))[0], RULE_HISTORY)
     snapshots.save({TOPIC: 1}, {TOPIC: fold.state}, TOPIC_IDS)
     [identity] = _identities(records(Random(1))[:1])
@@ -98,7 +99,7 @@ def test_a_snapshot_of_which_identities_were_spilled_is_not_there(tmp_path: Path
 
 
 def _identities(log: list[LogRecord]) -> list[bytes]:
-    fold = Fold(registered_sources()[TOPIC], 0, Horizons())
+    fold = Fold(registered_sources()[TOPIC], 0, AlertTimings())
     for record in log:
         fold.step(record, RULE_HISTORY)
     return [each for seen in fold.state.identities.values() for each in seen]
@@ -106,7 +107,7 @@ def _identities(log: list[LogRecord]) -> list[bytes]:
 
 def test_a_disk_that_is_full_is_an_error_of_the_system(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
-    fold = Fold(registered_sources()[TOPIC], 0, Horizons(), saved=snapshots.identities(TOPIC))
+    fold = Fold(registered_sources()[TOPIC], 0, AlertTimings(), saved=snapshots.identities(TOPIC))
     snapshots._database.execute("pragma max_page_count = 8")  # noqa: SLF001 - a small disk
     fold.state.identities = {0: {number.to_bytes(16) for number in range(10_000)}}
 

@@ -8,9 +8,9 @@ from confluent_kafka import murmur2
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
-from speed_layer.alerts.state import Horizons
 from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from views.alerts.alert import Alert
+from views.alerts.timings import AlertTimings
 
 MINUTE, HOUR = 60_000, 3_600_000
 PARTITIONS = 2
@@ -34,7 +34,7 @@ def sale(number: int, at: int, **fields: object) -> bytes:
 
 def followed(partition: int, events: Iterable[tuple[int, bytes]], until: int) -> tuple[Fold, list[Alert]]:
     """A log with markers every minute and these events."""
-    fold = Fold(registered_sources()[TOPIC], partition, Horizons(), partitions=PARTITIONS)
+    fold = Fold(registered_sources()[TOPIC], partition, AlertTimings(), partitions=PARTITIONS)
     markers = [(at, b"", MARKER) for at in range(BEGIN, until, MINUTE)]
     log = sorted([*markers, *((at + 1000, each, ()) for at, each in events)], key=lambda each: each[0])
     emitted = [fold.step(LogRecord(offset, *each), RULE_HISTORY) for offset, each in enumerate(log)]
@@ -74,7 +74,9 @@ def test_a_receipt_that_strayed_is_not_remembered_and_the_clock_of_its_log_goes_
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 6])
 def test_of_all_partitions_exactly_one_counts_a_store(partitions: int) -> None:
-    folds = [Fold(registered_sources()[TOPIC], each, Horizons(), partitions=partitions) for each in range(partitions)]
+    folds = [
+        Fold(registered_sources()[TOPIC], each, AlertTimings(), partitions=partitions) for each in range(partitions)
+    ]
 
     for fold in folds:
         fold.step(LogRecord(0, BEGIN + 1000, sale(1, BEGIN)), RULE_HISTORY)

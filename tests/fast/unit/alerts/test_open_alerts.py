@@ -1,7 +1,7 @@
 """What the log says of an alert is provisional until a publication covers it."""
 
 from tests.fast.unit.alerts.test_audit import GRACE, HOUR, MINUTE, MUCH, TEN, publish, world_of
-from tests.support.auditing import HORIZONS, ms
+from tests.support.auditing import TIMINGS, ms
 from views.alerts.alert import GRACE_MS, alert_statuses, is_confirmed, is_provisional
 
 
@@ -43,7 +43,7 @@ def test_what_a_publication_requested_is_not_provisional_at_any_cut() -> None:
 
 
 def test_publications_audit_a_window_once_the_processor_has_evaluated_it() -> None:
-    of_the_processor = ms(HORIZONS.grace)
+    of_the_processor = ms(TIMINGS.grace)
 
     of_publications = GRACE_MS
 

@@ -15,13 +15,13 @@ from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TopicIdentity
-from speed_layer.alerts.state import Horizons
 from tests.fast.model.alert_processor.memory_clients import MemoryConsumer, Process
 from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
 from tests.fast.model.alert_processor.simulated import BEGIN, RULE_HISTORY, MemoryRuleStore, Variant, in_process
 from tests.support.alert_signatures import signatures_of
 from tests.support.alerting import value
 from views.alerts.alert import CORRECTIONS_TOPIC
+from views.alerts.timings import AlertTimings
 
 TILLS, COUNTS = "pos_transactions", "people_counts"
 ALERTS = ("alerts", 0)
@@ -201,7 +201,7 @@ def test_what_is_deleted_behind_a_reader_that_catches_up_is_gone_on_from(broker:
     begin(broker, tmp_path / "now", consumer=deleting(broker, (TILLS, 0), 3))
 
     kept = Snapshots(tmp_path / "now").load(broker_positions(broker), LOGS)
-    fresh = Fold(registered_sources()[TILLS], 0, Horizons())
+    fresh = Fold(registered_sources()[TILLS], 0, AlertTimings())
     for offset, slot in [*enumerate(broker.logs[TILLS, 0])][3:]:
         fresh.step(LogRecord(offset, slot.stamp_ms, slot.value), RULE_HISTORY)
     assert kept is not None

@@ -9,7 +9,7 @@ import pytest
 
 from batch_layer import day_cells
 from batch_layer.day_cells import DayCells, PartBuffer
-from master_dataset.arrow_blocks import unpack
+from master_dataset.compressed_blocks import unpack
 from views import view_named
 from views.core.day_cells import DayShape, day_cuts
 from views.core.local_time import BusinessDays

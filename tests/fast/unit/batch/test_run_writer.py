@@ -11,7 +11,7 @@ from batch_layer import day_cells, run
 from batch_layer.blocks import Blocks
 from batch_layer.day_cells import DayCells
 from batch_layer.run import BlockWriter, Run, RunWriter, requests, run_schema, write_rows
-from master_dataset.arrow_blocks import unpack
+from master_dataset.compressed_blocks import unpack
 from views import view_named
 from views.core.cells import read_block
 from views.core.day_cells import DayShape, state_column

@@ -9,7 +9,7 @@ import pytest
 from cassandra import InvalidRequest
 
 from master_dataset.errors import BadFileError
-from master_dataset.one_write import MOST_BYTES, one_write
+from master_dataset.registry.one_write import MOST_BYTES, one_write
 from master_dataset.registry.rule_versions import RuleEdit, RuleVersions
 from serving_layer.saved.annotations import MAX_ANNOTATIONS, MAX_STORES, MAX_TEXT, Annotation
 from serving_layer.tables.async_session import AsyncSession

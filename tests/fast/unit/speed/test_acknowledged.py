@@ -14,7 +14,7 @@ from speed_layer import parser
 from speed_layer.cassandra_batches import Wait
 from speed_layer.micro_batch import MicroBatch
 from speed_layer.parser import BEGUN, Parser
-from tests.fast.laws.delivery.speed_law import HORIZONS
+from tests.fast.laws.delivery.speed_law import TIMINGS
 from tests.fast.laws.delivery.tables import Batch, Tables, in_memory
 from tests.support.arrivals import Given, Stated, arrival, arrived
 from views.control.generation import Generation
@@ -47,7 +47,7 @@ def test_events_are_remembered_before_they_are_counted_and_counted_before_progre
 
     with in_memory():
         counter = MicroBatch(
-            lambda: tables, Stated((), HORIZONS.oldest, RULES), HORIZONS, Generation(1, NOON, {}, {}, layout=LAYOUT), 0
+            lambda: tables, Stated((), TIMINGS.oldest, RULES), TIMINGS, Generation(1, NOON, {}, {}, layout=LAYOUT), 0
         )
         list(counter(iter([arrived(rows)])))
 

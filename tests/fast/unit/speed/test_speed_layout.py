@@ -17,7 +17,7 @@ from master_dataset.visits.visit import RULES
 from serving_layer.tables import SpeedTables
 from speed_layer import cassandra_batches
 from speed_layer.micro_batch import MicroBatch
-from tests.fast.laws.delivery.speed_law import HORIZONS
+from tests.fast.laws.delivery.speed_law import TIMINGS
 from tests.fast.laws.delivery.tables import Tables as MemoryTables
 from tests.fast.laws.delivery.tables import in_memory
 from tests.fast.model.facts import BEGUN, CODES, TOPIC
@@ -237,7 +237,7 @@ def rows_of(layout: SpeedLayout, seed: int) -> MemoryTables:
                 identity, store = chance.randrange(60), str(chance.randrange(12))
                 at = NOON + timedelta(seconds=7 * number)
                 rows.append(arrival(f"{store}/{identity}", 20 * number + each, at, given, store=store))
-            counter = MicroBatch(lambda: tables, Stated((), HORIZONS.oldest, RULES), HORIZONS, generation, number)
+            counter = MicroBatch(lambda: tables, Stated((), TIMINGS.oldest, RULES), TIMINGS, generation, number)
             list(counter(iter([arrived(rows)])))
     return tables
 
@@ -281,7 +281,7 @@ def test_rows_of_a_store_are_written_together_although_they_come_view_by_view(
     with in_memory():
         views = [shapes[name] for name in every]
         list(
-            MicroBatch(lambda: tables, Stated(views, HORIZONS.oldest, RULES), HORIZONS, generation, 0)(
+            MicroBatch(lambda: tables, Stated(views, TIMINGS.oldest, RULES), TIMINGS, generation, 0)(
                 iter([arrived(rows)])
             )
         )
