@@ -287,7 +287,7 @@ def late_visits_of(first: pa.Table, rules: VisitRules, until: datetime) -> pa.Ta
 
 
 def _sightings(rows: pa.Table, order: tuple[str, ...]) -> pa.Table:
-    """Those of one store, device and business day follow each other, of one partition in its order."""
+    """Sightings grouped by store, device and business day; those of a partition keep its order."""
     columns = Rows.of(rows)
     instants = (evaluate(f"unix_millis({name})", columns) for name in ("received_at", "happened_at"))
     narrow = rows.select([*WHOSE, "partition", "offset", "is_inside"])

@@ -54,7 +54,7 @@ def made_schema(view: View) -> pa.Schema:
 
 
 class Extent(NamedTuple):
-    """Which rows count: those received before the cut, in windows of these UTC days, or of all days."""
+    """Condition for rows that count: those received before the cut, in windows of these UTC days, or of all days."""
 
     cut: datetime
     days: Collection[date] = ()
@@ -167,7 +167,7 @@ class Blocks:
 
     @classmethod
     def of(cls, view: View) -> "Blocks":
-        """Those of this view."""
+        """The blocks of this view."""
         return cls(tuple(view.dimensions), tuple(view.columns), tuple(each.by for each in view.columns.values()))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

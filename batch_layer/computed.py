@@ -50,7 +50,7 @@ def are_few(master: "Master", days: Collection[date], few: int) -> bool:
 
 @dataclass(frozen=True)
 class PortionEvents:
-    """Which events a portion is computed from.
+    """The events that a portion is computed from.
 
     Attributes:
         source: Their source.

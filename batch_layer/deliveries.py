@@ -1,4 +1,4 @@
-"""Which delivery of an event counts: within a partition the lowest offset, across partitions the one received first.
+"""The delivery of an event that counts: within a partition the lowest offset, across partitions the one received first.
 
 Duplicates are dropped over everything archived, before the cut selects (R4). The 64-bit hash only finds candidates, the
 identity itself decides. Whole events are never shuffled: the places of later deliveries are found once, from narrow
@@ -79,7 +79,7 @@ def deliveries(archived: DataFrame, moves: "Sequence[Move]" = ()) -> Deliveries:
         once = suspected.join(copies, on=PLACE, how="left_semi").dropDuplicates(PLACE)
         first = first.unionByName(once.select(archived.columns))
     repeats = later.where("not is_copy").drop("is_copy")
-    return Deliveries(first, repeats.dropDuplicates(PLACE), later)  # of places that were archived twice
+    return Deliveries(first, repeats.dropDuplicates(PLACE), later)  # places may be archived twice
 
 
 def _later(candidates: DataFrame, moves: "Sequence[Move]") -> DataFrame:

@@ -179,7 +179,7 @@ class Markers:
 
     def send(self, topics: Iterable[str], partitions: int) -> "Markers":
         """Send them. `partitions`: how many of each topic, the first ones. BrokerUnavailableError."""
-        quiet = {"log_level": 2}  # of a broker that is lost
+        quiet = {"log_level": 2}  # no log lines about lost brokers
         producer = Producer({**self._kafka.client(), "enable.idempotence": True, "acks": "all", **quiet})
         try:
             for topic in topics:

@@ -1,10 +1,10 @@
 """Prompt correction: events that the speed layer leaves to batch start a rebuild by themselves, if it is small.
 
 The speed layer notes each epoch in which it has left events to batch. Such an epoch is due once a cut can cover it. The
-processes that look for due epochs agree by a lease: whoever takes it starts the rebuild and keeps the lease until the
-rebuild has ended; then it lets the lease expire, which is the pause before the next one, also after a crash.
+processes that look for due epochs agree by a lease: the one that takes it starts the rebuild, and keeps the lease until
+the rebuild has ended. Then it lets the lease expire, which is the pause before the next one, also after a crash.
 
-This decides when a rebuild starts, and nothing else. The rebuild is one as anybody may start it.
+This decides when a rebuild starts, and nothing else. It is the same rebuild that `galatea rebuild` starts.
 """
 
 from collections.abc import Callable
@@ -73,7 +73,7 @@ class PauseLease(Protocol):
     """The exclusive right to correct, see `master_dataset.cassandra_tables.Lease`."""
 
     def take(self) -> None:
-        """LeaseHeldError if another process has it, or had it a moment ago."""
+        """Acquire it. LeaseHeldError if another process holds it, or held it a moment ago."""
 
     def renew(self, seconds: int | None = None) -> None:
         """Extend it. LeaseHeldError if it was lost."""
@@ -132,7 +132,7 @@ class PromptCorrection:
         """
         self._state, self._limits, self._start, self._now = state, limits, start, now
         self._new_lease, self._lease = lease, lease()
-        self._running: tuple[int, str] | None = None  # the publication that it follows, and its id
+        self._running: tuple[int, str] | None = None  # (base publication, recompute id)
         self._failures = 0
 
     def step(self) -> None:

@@ -49,7 +49,7 @@ class Portion:
 
     @property
     def days(self) -> set[date]:
-        """Those of any of its views."""
+        """Days of any of its views."""
         return {day for _, days in self.work for day in days}
 
     @property

@@ -110,7 +110,7 @@ class SpeedSpan:
         return layout_of(self.connect(), self.generation)
 
     def _rows(self, partitions: Sequence[SpeedPartition]) -> Iterator[Iterable[Any]]:
-        """Those of each partition, by epoch."""
+        """The rows of each partition, by epoch."""
         return self._selected("view_name = ?", [(own.store, own.received_day, own.view) for own in partitions])
 
     def _rows_of_views(self) -> Iterator[tuple[tuple[str, date], Iterable[Any]]]:

@@ -62,7 +62,7 @@ def late_visits(first: DataFrame, rules: VisitRules, until: datetime) -> DataFra
 
 
 def _sightings(rows: DataFrame, order: tuple[str, ...]) -> DataFrame:
-    """Those of one store, device and business day follow each other, of one partition in its order."""
+    """Sightings grouped by store, device and business day; those of a partition keep its order."""
     narrow = rows.select(
         *WHOSE,
         "partition",

@@ -48,7 +48,7 @@ EVENTS_PER_PARTITION = 500
 """Per second at the peak: assumed."""
 LEAST_PARTITIONS = 2
 GROWTH = 2
-"""Partitions for so many times today's events: they can be multiplied later, which is work."""
+"""Factor by which events may grow without more partitions: adding some later is work."""
 GB = 10**9
 
 

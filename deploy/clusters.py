@@ -27,7 +27,7 @@ Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 LOCAL_QUORUM = "LOCAL_QUORUM"
 CONSISTENT = ("QUORUM", LOCAL_QUORUM, "EACH_QUORUM")
-"""Levels at which whoever reads sees what was acknowledged before: reads and writes share a replica."""
+"""Levels at which a read sees every acknowledged write: reads and writes share a replica."""
 KEYSPACE = "galatea"
 _DATA_CENTRE = re.compile(r"[\w.-]+", re.ASCII)
 
@@ -59,7 +59,7 @@ class KafkaSettings(Section):
     """Days that topics keep records: at least the lifetime of speed rows plus D. Alerts look 13 days back."""
     compression: Literal["snappy", "uncompressed"] = COMPRESSION
     """How topics are compressed. With `uncompressed` they take several times the disk space, and the limit of 1.25 MiB
-    for a batch holds for what readers get, whoever writes it."""
+    for a batch applies to the batches that readers get."""
     security_protocol: Protocol = "PLAINTEXT"
     """How clients connect: `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
     sasl_mechanism: Mechanism = ""

@@ -196,7 +196,7 @@ class Runner:
             self._later(partial(self._patiently, settle))
 
     def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:  # noqa: ARG002 - the record says it too
-        """Queue it. TooBusyError if too many are waiting."""
+        """Queue a recompute. TooBusyError if too many are waiting."""
         if not self._unfinished.add(recompute_id, AT_MOST):
             raise TooBusyError(f"{AT_MOST} recomputes are already waiting.", do="Try again when some of them are done.")
         self._later(partial(self._do, recompute_id))
@@ -292,7 +292,7 @@ def _send(child: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
     try:
         os.killpg(child.pid, number)
     except ProcessLookupError:
-        return  # it has ended in the meantime
+        return  # the child ended in the meantime
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,7 @@ class PathSettings(Section):
 
     @property
     def remote(self) -> Mapping[str, str]:
-        """Those of them that are on an object store."""
+        """The roots that are on an object store, by their variables."""
         return {name: uri for name, uri in self.roots.items() if is_remote(uri)}
 
     @property
@@ -935,7 +935,7 @@ class WebhookSettings(Section):
 
     @property
     def link_local_networks(self) -> Networks:
-        """Those of them with link-local addresses: a cloud's metadata service has one, which gives out credentials."""
+        """The allowed networks with link-local addresses, at which clouds serve metadata and credentials."""
         return [
             each
             for each in self.allowed_networks
@@ -944,7 +944,7 @@ class WebhookSettings(Section):
 
     @property
     def wide_networks(self) -> Networks:
-        """Those of them that have 16 million IPv4 addresses or more, or as large a part of IPv6."""
+        """The allowed networks with 16 million IPv4 addresses or more, or as large a part of IPv6."""
         return [each for each in self.allowed_networks if each.prefixlen <= WIDE_PREFIX]
 
 

@@ -51,7 +51,7 @@ def executor_options(settings: "Settings") -> "Mapping[str, str]":
 
 
 def authentication_options(settings: "Settings") -> "Mapping[str, str]":
-    """Return the options that require a secret of whoever connects to a driver in local mode.
+    """Return the options that require a secret of every process that connects to a driver in local mode.
 
     Without it, every user of the machine could stop the driver, and read what it broadcasts, passwords included. Spark
     creates the secret at each start. On a cluster the operator chooses it, because its daemons need it too.

@@ -52,7 +52,7 @@ class Lease:
         self._execute(self._take, (self._name, self._holder, self._seconds))
 
     def renew(self, seconds: int | None = None) -> None:
-        """Extend it, by its usual time or by so many seconds. LeaseHeldError if it was lost: another may hold it."""
+        """Extend it, by its usual time or by that many seconds. LeaseHeldError if it was lost: another may hold it."""
         self._execute(self._renew, (seconds or self._seconds, self._holder, self._name, self._holder))
 
     def release(self) -> None:
@@ -90,7 +90,7 @@ class LeaseTable:
         return Lease(self._session, name, seconds, timeout=_LISTING_SECONDS)
 
     def show(self, name: str, seconds: int) -> None:
-        """List this name for so long. Only one process may use it, and not as the name of a lease."""
+        """List this name for that many seconds. Only one process may use it, and not as the name of a lease."""
         self._session.execute(self._show, (name, name, seconds), timeout=_LISTING_SECONDS)
 
     def hide(self, name: str) -> None:

@@ -62,7 +62,7 @@ class MicroBatchSizes:
 
     def __init__(self) -> None:
         """Knows none yet."""
-        self._ends: dict[int, Offsets] = {-1: {}}  # of the micro-batch that was asked for last
+        self._ends: dict[int, Offsets] = {-1: {}}  # ends of the last requested micro-batch
 
     def of(self, checkpoint: str, number: int, ends: Offsets) -> int:
         """The size of a micro-batch; of the first one, as if its topics were read from their beginning."""
@@ -105,11 +105,11 @@ class SpeedDriver:
         self._contributions = Contributions(views, *self._ages)
         self._generations = Generations(connect())
         self._taken_over = False
-        self._recorded: dict[tuple[str, int], int] = {}  # topic and partition to the position
+        self._recorded: dict[tuple[str, int], int] = {}  # (topic, partition) to position
         self._traces: Accumulator[TraceContexts] | None = None
         self._parser: Parser | None = None
         self._filters: FilterFiles | None = None
-        self._folder: TemporaryDirectory[str] | None = None  # of the filters
+        self._folder: TemporaryDirectory[str] | None = None  # where the filters are
         self._tasks = 1
         self._sizes = MicroBatchSizes()
         self._progress: StoreProgress | None = None

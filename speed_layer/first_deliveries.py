@@ -1,4 +1,4 @@
-"""Which delivery of an event the speed layer counts: the first one, by the position remembered for its identity.
+"""The delivery of an event that the speed layer counts: the first one, by the position remembered for its identity.
 
 Within a micro-batch the first delivery is found as in batch. Positions are written before anything is counted, so a
 replay of the micro-batch finds its own positions and counts the same events again (R7). Nothing is deleted: rows expire
@@ -137,7 +137,7 @@ class FirstDeliveries:
         return young.append_column(_BUCKET, pa.array(places, kind).take(stores.indices))
 
     def _are_new(self, events: pa.Table) -> Mask:
-        """Which identities are surely not remembered. They are added to the filters."""
+        """Mask of events whose identity is surely not remembered. They are added to the filters."""
         is_new: Mask = np.zeros(events.num_rows, np.bool_)
         if self._filters is None:
             return is_new
@@ -148,7 +148,7 @@ class FirstDeliveries:
         return is_new
 
     def _added(self, events: pa.Table, own: IdentityFilter) -> Mask:
-        """Add the identities of a day and task to their filter. Which of them are surely not remembered."""
+        """Add the identities of a day and task to their filter. Returns the mask of those surely not remembered."""
         partitions = own.partitions(events["topic"], events[_BUCKET].to_numpy())
         named, at = np.unique(partitions, return_index=True)
         columns = (events.take(pa.array(at))[name].to_pylist() for name in _REMEMBERED[:3])
@@ -161,7 +161,7 @@ class FirstDeliveries:
         return own.add(partitions, events[_HASH].to_numpy().view(np.uint64))
 
     def _are_counted(self, events: pa.Table, is_new: Mask) -> Mask:
-        """Which deliveries count.
+        """Mask of the deliveries that count.
 
         `is_new`: those whose identity is surely not remembered. All deliveries of an identity share the answer, because
         its store and day are part of it.
@@ -197,7 +197,7 @@ class FirstDeliveries:
 
 
 def _are_repeated(events: pa.Table) -> Mask:
-    """Which events are there more than once."""
+    """Mask of events whose identity occurs more than once."""
     identities = pc.binary_join_element_wise(events["topic"], events["identity"], "\0").combine_chunks()
     numbers = identities.dictionary_encode().indices.to_numpy()
     repeated: Mask = np.bincount(numbers)[numbers] > 1

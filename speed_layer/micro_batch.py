@@ -124,7 +124,8 @@ class MicroBatch:
         events = of_kind(input_rows, EVENT)
         if events.num_rows:
             self._count(events)
-            for view in [view for view in self.contributions.views if view.counts_visits][:1]:  # for all of them
+            of_visits = [view for view in self.contributions.views if view.counts_visits]
+            for view in of_visits[:1]:  # all of them share the sightings
                 yield from sighting_rows(self.contributions.sightings(events, view), view.name)
         yield from position_rows(input_rows)
 

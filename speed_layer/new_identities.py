@@ -104,7 +104,7 @@ class IdentityFilter:
         return partitions
 
     def unmet(self, partitions: Iterable[int]) -> list[int]:
-        """Those of which nobody has said what they held."""
+        """Partitions that have not been passed to `meet`."""
         return [each for each in partitions if self._met[each] == _UNMET]
 
     def meet(self, partition: int, *, is_empty: bool) -> None:

@@ -3,7 +3,7 @@
 Positions say how far partitions were read, and a partition has stores of several tenants. A tenant is shown the
 progress of its own stores instead (ADR 0069).
 
-The progress of a store is recorded after the rows of a micro-batch, and before its positions: whoever reads positions,
+The progress of a store is recorded after the rows of a micro-batch, and before its positions: a reader of positions,
 then progress, then rows, finds the rows of every mark that it has read.
 """
 
@@ -25,19 +25,19 @@ _KEPT = "SELECT kept_from, kept_through FROM speed_stores WHERE generation = ? L
 _KEEP = "UPDATE speed_stores USING TIMESTAMP ? SET kept_from = ?, kept_through = ? WHERE generation = ?"
 _PARTITION = itemgetter(0)
 _BYTES = 64
-"""Of a row, besides the name of its store."""
+"""Bytes of a row, in addition to the name of its store."""
 
 
 class StoreProgress:
     """Records the progress of stores in one generation.
 
-    The write timestamps are the mark and the time of receipt: neither goes back, whoever writes again.
+    The write timestamps are the mark and the time of receipt: neither goes back, even if a row is written again.
     """
 
     def __init__(self, session: "Session", generation: int, ttl: timedelta) -> None:
         """`ttl`: how long speed rows are kept."""
         self._session, self._generation, self._ttl_seconds = session, generation, int(ttl.total_seconds())
-        self._kept_from: int | None = None  # since this object has recorded any
+        self._kept_from: int | None = None  # None until this object has recorded any
 
     def keep(self, micro_batch: int) -> None:
         """Say that the progress of all stores is recorded up to this micro-batch. Before its positions are.

@@ -135,7 +135,7 @@ def counted(records: DataFrame, parser: Parser, count: Count, shares: Shares) ->
 
 
 def bounded(parsed: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """The same rows. MicroBatchTooLargeError if they have more than so many bytes together."""
+    """The same rows. MicroBatchTooLargeError if they have more than `most` bytes together."""
     size = 0
     for rows in parsed:
         size += rows.nbytes

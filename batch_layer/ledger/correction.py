@@ -62,7 +62,7 @@ class Whole(NamedTuple):
     events_total: int
 
     def kept(self) -> dict[str, Any]:
-        """As it is kept. Where events waited, every event of that store and day is responsible."""
+        """The stored form. Where events waited, every event of that store and day is responsible."""
         return {"whole": self.cause, "run": self.run, "events_total": self.events_total}
 
 
@@ -119,7 +119,7 @@ INSERT_BLOCK = (
 
 
 class Ledgers:
-    """The tables."""
+    """The tables `corrections` and `ledgers`."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
@@ -145,7 +145,7 @@ class Ledgers:
         rows = [(subject, view, store, day, written(whole), stamp) for store, day, whole in wholes]
         requests = []
         for start in range(0, len(rows), _ROWS_AT_ONCE):
-            request = BatchStatement(BatchType.UNLOGGED)  # of one partition
+            request = BatchStatement(BatchType.UNLOGGED)  # all rows are of one partition
             for values in rows[start : start + _ROWS_AT_ONCE]:
                 request.add(insert, values)
             requests.append((request, None))

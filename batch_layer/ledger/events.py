@@ -62,7 +62,7 @@ class ExplainingRules(NamedTuple):
 
 @dataclass(frozen=True)
 class Explained:
-    """Which events may explain a change.
+    """The events that may explain a change.
 
     Attributes:
         source: Their source.

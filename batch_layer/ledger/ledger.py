@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FEW_UNITS = 1_000
-"""Up to so many are compared in this process, where no events are needed."""
+"""Maximum number of units that are compared in this process, where no events are needed."""
 log = structlog.get_logger()
 
 

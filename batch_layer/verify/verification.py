@@ -158,7 +158,7 @@ class Verdict(NamedTuple):
         days: those that were drawn; None if all were compared.
         totals: how many values of totals and groups were compared, each of a metric and business day; None if nothing
             is published yet, so that answers are `loading`.
-        totals_differing: how many of them differ; None likewise.
+        totals_differing: how many of them differ; None if nothing is published yet.
         totals_masked: how many more were not compared, because answers mask them: sensors worked for less than half of
             the time.
     """

@@ -79,7 +79,7 @@ class Gap:
     first: int
 
     def __str__(self) -> str:
-        """As it is shown."""
+        """The lost records, for a message."""
         return f"`{self.topic}/{self.partition}` from {self.position} to {self.first - 1}"
 
 

@@ -107,7 +107,7 @@ def _is_of(process: psutil.Process, record: _Record) -> bool:
         in_session = os.getsid(process.pid) == record.pid and process_start(process.pid) >= record.started
         return in_session and process.status() != psutil.STATUS_ZOMBIE
     except (OSError, psutil.Error):
-        return False  # it has ended, or belongs to another user
+        return False  # the process ended, or belongs to another user
 
 
 def _is_zombie(pid: int) -> bool:

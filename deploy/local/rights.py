@@ -1,6 +1,6 @@
 """What each process of a secured stack may do: the tables it reads and writes, and its topics, groups and transactions.
 
-One table says it for Cassandra and Kafka. Whoever writes a table may read it too: compare-and-set needs both.
+One table says it for Cassandra and Kafka. A process that writes a table may also read it: compare-and-set needs both.
 """
 
 import time

@@ -18,7 +18,7 @@ OPERATOR, BROKER = "operator", "broker"
 CASSANDRA, SERVER = "cassandra", "server"
 """Names of certificates, as `BROKER` is: of the nodes of Cassandra, and of every other server."""
 PROCESSES = ("archive", "speed", "alerts", "dispatcher", "api", "sql", "batch")
-"""Users with rights of their own. Those of `batch` are for recomputes, whoever starts them."""
+"""Users with rights of their own. Those of `batch` are for recomputes, whatever starts them."""
 AUTHORITY_LASTS, SERVER_LASTS = timedelta(days=3650), timedelta(days=397)
 RENEWED_BEFORE = timedelta(days=60)
 """A start that finds a certificate this close to its end issues another one."""
@@ -28,7 +28,7 @@ RENEWED_BEFORE = timedelta(days=60)
 class Security:
     """The files of a secured home. `hosts`: the addresses that the certificates of its servers are for.
 
-    Brokers and nodes of Cassandra let in whoever has a client certificate of this authority as another node. Only they
+    Brokers and nodes of Cassandra accept any client certificate of this authority as that of another node. Only they
     have one, and only that of the brokers has the name of a superuser of Kafka.
     """
 

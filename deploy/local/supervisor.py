@@ -251,7 +251,7 @@ class Supervisor:
         child.state = state
         seconds = time.monotonic() - child.started if child.started else 0.0
         self._write_states()
-        with suppress(OSError):  # whoever shows it may write to the full disk
+        with suppress(OSError):  # the callback may write to the full disk
             self._on_change(child.component.name, state, seconds)
 
     def _write_states(self) -> None:

@@ -14,7 +14,7 @@ from serving_layer.responses.reports import Report
 
 @dataclass(frozen=True)
 class Delivery:
-    """What came of sending a report, by recipient; whoever has not got it, with the error.
+    """The outcome of sending a report, by recipient; with the error for those who did not get it.
 
     Attributes:
         sent: The mail server has taken their mail now.

@@ -82,7 +82,7 @@ class DueReports:
                 return
 
     def _owed(self, scheduled: ScheduledReport, newest: Report) -> dict[str, list[date]]:
-        """By recipient, the last days of the periods to send. Whoever has no record is owed the newest one."""
+        """By recipient, the last days of the periods to send. A recipient without a record is owed the newest one."""
         served = self._records.last_days(scheduled.tenant, scheduled.period)
         length, last = LENGTHS[scheduled.period], newest.days.last
         days = [last - back * length for back in range(MOST_OWED[scheduled.period])]

@@ -73,7 +73,7 @@ def migrate(
     keyspace: str,
     replication: int | Mapping[str, int] = 1,
 ) -> None:
-    """Bring a keyspace to the newest schema. Whoever comes second waits for the first.
+    """Bring a keyspace to the newest schema. A second process waits for the first.
 
     Args:
         session: A session for this alone: it learns no tables by itself.

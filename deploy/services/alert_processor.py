@@ -73,7 +73,7 @@ class TickWriter(Protocol):
     """Writes ticks into the topics that rules watch."""
 
     def tick(self, rule_history: RuleHistory) -> None:
-        """BrokerUnavailableError."""
+        """Write a tick into each partition of these topics. BrokerUnavailableError."""
 
 
 class TickLoop:

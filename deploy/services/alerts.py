@@ -87,7 +87,7 @@ class WatchedProcess:
 
 @contextmanager
 def watched(settings: Settings, number: int) -> Iterator[WatchedProcess]:
-    """Start the alert processor of so many partitions, and kill it when the block ends."""
+    """Start the alert processor of that many partitions, and kill it when the block ends."""
     command = [sys.executable, "-m", "deploy.services.alert_processor", str(number)]
     child = WatchedProcess(command, {**os.environ, **settings.environment()}, heartbeat_count(number))
     try:

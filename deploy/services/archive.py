@@ -136,7 +136,7 @@ def run(process: Process, settings: Settings) -> None:
                 source = registered_sources()[topic]
                 archive.start(source, location, folders[source], trigger)
             refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
-        except CASSANDRA_UNAVAILABLE as error:  # the queries go on
+        except CASSANDRA_UNAVAILABLE as error:  # archiving continues
             log.warning("archive.cassandra_unavailable", error=str(error))
         archive.check()
         process.ready()

@@ -100,7 +100,7 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
 
 
 def _shut_down(connection: socket.socket) -> None:
-    with suppress(OSError):  # it has ended
+    with suppress(OSError):  # the client has disconnected
         connection.shutdown(socket.SHUT_RDWR)
 
 

@@ -125,7 +125,7 @@ class Process:
             code = 0
         except KeyboardInterrupt:
             code = 0
-        except SystemExit as error:  # of a library
+        except SystemExit as error:  # raised by a library
             self.has_failed = True
             log.exception("process.exited", process=self.name, code=error.code)
         except (GenerationReplacedError, PartitionsOpenedError, ProcessReplacedError) as error:

@@ -52,7 +52,7 @@ class Leases(Protocol):
         """Return a lease of this process, not taken yet."""
 
     def show(self, name: str, seconds: int) -> None:
-        """List this name for so long. Nobody else may use it."""
+        """List this name for that many seconds. No other process may use it."""
 
     def hide(self, name: str) -> None:
         """List it no longer."""

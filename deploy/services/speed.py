@@ -54,9 +54,9 @@ _LOOK_SECONDS = 0.5
 _MOST_ENDED = 3
 """How often in a row, without a micro-batch in between, another process may be ahead before an operator has to act."""
 _FEWER, _FEWEST = 8, 64
-"""Micro-batches after one that needs too much memory have so many times fewer records, but at least so many."""
+"""After a micro-batch that needs too much memory: the divisor of the records per micro-batch, and their minimum."""
 _TAKEN_OVER = "another process of the speed layer has taken over, because this one did not renew its lease"
-_STAND_BY = "nothing: this process starts again, and stands by"
+_STAND_BY = "no action needed: this process restarts and stands by"
 
 log = structlog.get_logger()
 

@@ -101,7 +101,7 @@ async def _run(process: Process, settings: Settings) -> None:
 
 
 async def await_exhaustion(relieve: Callable[[], None], seconds: float = STARVED_SECONDS) -> NoReturn:
-    """Wait until nothing could be reserved for so long: only a new process has memory then. MemoryError.
+    """Wait until nothing could be reserved for `seconds`: only a new process has memory then. MemoryError.
 
     Args:
         relieve: is called once, after half of the time, to give back what can be spared.

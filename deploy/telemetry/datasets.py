@@ -31,7 +31,7 @@ class Dataset:
         fields: Names and types of its columns.
         version: Its version, NEWEST, or "" if it has none.
         rows: How many rows the run read or wrote since its last event; None if that is not known.
-        files: How many files it wrote, likewise.
+        files: How many files it wrote since its last event; None if that is not known.
     """
 
     namespace: str

@@ -1,4 +1,4 @@
-"""A bounded queue in front of a system that may be slow or down. Whoever puts something into it never waits."""
+"""A bounded queue in front of a system that may be slow or down. Putting something into it never waits."""
 
 import threading
 import time
@@ -67,7 +67,7 @@ class ExportQueue(Generic[Item]):
             self._waiting.put(item)
 
     def close(self, seconds: float = LEAVE_SECONDS) -> None:
-        """Send what waits, for at most so many seconds. Nothing may be put afterwards."""
+        """Send what waits, for at most `seconds`. Nothing may be put afterwards."""
         self._closing.set()
         self._waiting.put(None)
         self._thread.join(seconds)

@@ -91,7 +91,7 @@ class Lineage:
         self._queue.put(event)
 
     def close(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Send what waits, for at most so many seconds."""
+        """Send what waits, for at most that many seconds."""
         self._queue.close(seconds)
 
 

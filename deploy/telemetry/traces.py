@@ -105,7 +105,7 @@ class LinkedOrRatio(Sampler):
         links: "Sequence[trace.Link] | None" = None,
         trace_state: "trace.TraceState | None" = None,
     ) -> SamplingResult:
-        """Decide."""
+        """Record spans that continue or link to a sampled trace, and a share of the others."""
         if any(link.context.trace_flags.sampled for link in links or ()):
             return SamplingResult(Decision.RECORD_AND_SAMPLE, attributes)
         return self._others.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
@@ -123,7 +123,7 @@ class QueueProcessor(SpanProcessor):
         self._queue = queue
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Queue it."""
+        """Queue the span if it is sampled."""
         if span.context is not None and span.context.trace_flags.sampled:
             self._queue.put(span)
 

@@ -122,7 +122,7 @@ def _deliveries(path: str) -> Iterator[pa.Table]:
 
 
 def _days_together(table: DeltaTable) -> Iterator[list[date]]:
-    """The days of a table, so many together that they have about `_ROWS_TOGETHER` rows."""
+    """The days of a table, in groups of about `_ROWS_TOGETHER` rows."""
     files = pa.table(table.get_add_actions(flatten=True)).select(["partition.day", "num_records"])
     rows = files.group_by("partition.day").aggregate([("num_records", "sum")]).sort_by("partition.day")
     days, held = list[date](), 0
@@ -196,7 +196,7 @@ def compare_offsets(audit: OffsetAudit, events: pa.ChunkedArray, rejected: pa.Ch
     Args:
         audit: What the partition contains.
         events: Offsets of events within the audit; one may occur several times, which is not an error.
-        rejected: Offsets of dead letters, likewise.
+        rejected: Offsets of dead letters within the audit; one may occur several times.
     """
     own, others = events.unique(), rejected.unique()
     twice = pc.sum(pc.is_in(others, value_set=own)).as_py() or 0

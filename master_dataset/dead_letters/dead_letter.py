@@ -39,7 +39,7 @@ class DeadLetterSummary:
         return DeadLetterCursor(self.received_at, self.position)
 
     def summary(self) -> dict[str, Any]:
-        """As a list of dead letters shows it."""
+        """The fields that a list of dead letters shows."""
         said = {"id": self.position.id, "reason": self.reason, "field": self.field, "sentence": self.sentence}
         return {**said, "received_at": self.received_at}
 

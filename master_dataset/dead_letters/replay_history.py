@@ -199,7 +199,7 @@ class Summaries(Protocol):
     """Looks up which records are dead letters."""
 
     def summaries(self, positions: Collection[RecordPosition]) -> Mapping[RecordPosition, DeadLetterSummary]:
-        """Those of these positions that are dead letters."""
+        """Summaries of the dead letters among these positions."""
 
 
 def replay_results(

@@ -98,7 +98,7 @@ def commit_files(table: str, layout: TableLayout, files: pa.Table, writer: Write
         CheckpointInUseError: Another process commits as this application.
         OperatorError: The table lacks a column.
         DeltaError: The commit failed; `MasterTables.holds` says whether it came through after all.
-        OSError: Likewise. ObjectStoreUnavailableError, ObjectStoreAccessError: Likewise.
+        OSError, ObjectStoreUnavailableError, ObjectStoreAccessError: The same.
     """
     failures, attempt_id = 0, uuid4().hex
     actions: list[AddAction | RemoveAction] = [_action(file, layout) for file in files.to_pylist()]
@@ -152,7 +152,7 @@ def committed_once(
 
     Raises:
         DeltaError: The commit was not made, or it is unknown because the log cannot be read.
-        OSError: Likewise.
+        OSError: The same.
     """
     attempt_id = attempt_id or uuid4().hex
     transaction = Transaction(writer.application, writer.number)

@@ -34,10 +34,10 @@ PORTION_BYTES = 1024 * 1024 * 1024
 ROWS_AT_ONCE = 8_192
 """Rows that delta-rs decodes at once. As measured, it holds two to four times their bytes."""
 MOST_BYTES_AT_ONCE = 256 * 1024 * 1024
-"""Of so many rows, uncompressed: large ones may compress to a thousandth."""
+"""Maximum size of the rows that are decoded at once, uncompressed: large ones may compress to a thousandth."""
 _PARALLEL_TASKS = 2
 _LIKE_ARCHIVE = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=100_000)
-"""As the archive writes them. A row group is in memory while it is written, including raw bytes."""
+"""The archive's options. A row group is in memory while it is written, including raw bytes."""
 _COMMIT_INFO = {"galatea": "compact"}
 
 Step = Callable[[int, int, str], None]

@@ -44,7 +44,7 @@ class TableLayout(NamedTuple):
 
     @property
     def partition_columns(self) -> list[str]:
-        """As Delta Lake says it."""
+        """The list that Delta Lake expects."""
         return [self.partitioned_by] if self.partitioned_by else []
 
     def as_made(self, table: str) -> Self:

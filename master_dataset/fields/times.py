@@ -71,7 +71,7 @@ def lasted(start_ms: int, end_ms: int, most_ms: int, field: str) -> int:
 
     Args:
         start_ms: Start, milliseconds since 1970.
-        end_ms: End, likewise.
+        end_ms: End, milliseconds since 1970.
         most_ms: The longest duration.
         field: Name of the field with the start.
 

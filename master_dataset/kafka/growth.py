@@ -122,7 +122,7 @@ class Partitions:
         return max((each.partitions for each in self.growths if each.is_open), default=self.original)
 
     def limited(self, number: int) -> "Partitions":
-        """As they were when there were only so many."""
+        """The state when only `number` partitions were open."""
         return Partitions(self.original, tuple(each for each in self.growths if each.partitions <= number))
 
     @property
@@ -131,7 +131,7 @@ class Partitions:
         return [Move(each.before, each.opens_at) for each in self.growths if each.is_open and each.opens_at is not None]
 
     def closed_beyond(self, number: int) -> Growth | None:
-        """The open growth whose partitions a reader of so many does not read yet."""
+        """The open growth whose partitions a reader of `number` partitions does not read yet."""
         return next((each for each in self.growths if each.is_open and each.before == number), None)
 
     @property
@@ -154,7 +154,7 @@ class Partitions:
         return next((each.fences for each in opened), ())
 
     def opened(self, offsets: Mapping[int, int]) -> dict[int, int]:
-        """Those of the partitions that may be read."""
+        """The offsets of partitions that may be read."""
         return {partition: offset for partition, offset in offsets.items() if partition < self.open}
 
     def opened_ms(self, partition: int) -> int:

@@ -229,7 +229,7 @@ def delivery_of(error: Any, message: Any) -> Delivery:  # noqa: ANN401
     """Translate the driver's report of a record.
 
     A broker that has acknowledged a record before, and no longer knows where it put it, confirms it without its offset.
-    Such a record counts as unconfirmed: whoever sends it again gets a place, and it counts once.
+    Such a record counts as unconfirmed: if it is sent again, it gets a place, and it counts once.
     """
     status = delivery_status(error)
     if status is not DeliveryStatus.ACKNOWLEDGED:

@@ -340,7 +340,7 @@ class Topics:
         return {topic: len(known[topic].partitions) for topic in topics if topic in known}
 
     def add_partitions(self, topics: Iterable[str], partitions: int) -> None:
-        """Let topics have so many partitions, if they have fewer; return when every broker that is asked knows them."""
+        """Add partitions to topics that have fewer; return when every broker that is asked knows them."""
         fewer = [topic for topic, count in self.counts(topics).items() if count < partitions]
         requests = [NewPartitions(topic, partitions) for topic in fewer]
         if requests:
@@ -436,7 +436,7 @@ class Topics:
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def last_offsets(self, topic: str, records: int) -> dict[int, int]:
-        """Return partition to where its last records begin, of which there are at most so many."""
+        """Return partition to the offset where its last `records` records begin, or its first if it has fewer."""
         firsts, ends = self.first_offsets(topic), self.end_offsets(topic)
         return {partition: max(first, ends[partition] - records) for partition, first in firsts.items()}
 

@@ -82,7 +82,7 @@ def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:  # an exponent beyond what even Decimal holds
-        return Decimal("1e999999")  # as much too large; and whoever sends 0e99999999999999999999 means no amount either
+        return Decimal("1e999999")  # as much too large; 0e99999999999999999999 is not a usable amount either
 
 
 def _whole(text: str) -> int:

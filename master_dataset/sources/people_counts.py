@@ -57,15 +57,15 @@ PEOPLE_COUNTS = Source(
         "happened_at": Instant(about="Start of the counting interval."),
         "interval_ms": INTERVAL,
         "people_in": Whole(0, MOST_PEOPLE, about="Who came in; staff left out where the sensor knows them."),
-        "people_out": Whole(0, MOST_PEOPLE, about="Who went out, likewise."),
+        "people_out": Whole(0, MOST_PEOPLE, about="Who went out in the interval."),
         "group_in": Whole(
             0, MOST_PEOPLE, optional=True, about="Groups that came in; absent if the sensor does not tell them."
         ),
-        "group_out": Whole(0, MOST_PEOPLE, optional=True, about="Groups that went out, likewise."),
+        "group_out": Whole(0, MOST_PEOPLE, optional=True, about="Groups that went out in the interval."),
         "staff_in": Whole(
             0, MOST_PEOPLE, optional=True, about="Staff who came in; absent if the sensor does not tell them."
         ),
-        "staff_out": Whole(0, MOST_PEOPLE, optional=True, about="Staff who went out, likewise."),
+        "staff_out": Whole(0, MOST_PEOPLE, optional=True, about="Staff who went out in the interval."),
     },
     payload=Count,
     derive=count,

@@ -178,7 +178,7 @@ def itemised(lines: Iterable[Line]) -> list[Item]:
 
 
 def flagged(raw_lines: list[RawLine], scale: int) -> list[str]:
-    """Name what is odd about a receipt. It still counts: a flag is for whoever wonders about a number."""
+    """Name what is odd about a receipt. It still counts: a flag explains an unexpected number."""
     flags: set[str] = set() if raw_lines else {"empty_receipt"}
     for _, price_micro, amount, total, _, discount in raw_lines:
         if amount == 0:

@@ -154,7 +154,7 @@ class HistoryTable:
 
     def _insert_open(self, scope: str, raised: _Record) -> None:
         hour = hour_of(raised.raised_at)
-        if (scope, hour) not in self._known_hours:  # first, as with days
+        if (scope, hour) not in self._known_hours:  # first: rows are found by their hour
             self._run("INSERT INTO alert_open_hours (sight, hour) VALUES (?, ?) IF NOT EXISTS", scope, hour)
             self._known_hours.add((scope, hour))
         columns = "sight, hour, raised_at, alert_id, body"

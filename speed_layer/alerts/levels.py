@@ -67,7 +67,7 @@ def _set(scan: Scan, shop: ShopClock, name: str, level: Level) -> None:
 
 
 def _length(scan: Scan, shop: ShopClock, payload: Waiting) -> int:
-    """As reported by the sensor; otherwise one more or less than before."""
+    """The length of a queue: as reported by the sensor, otherwise one more or less than before."""
     if payload.length_after is not None:
         return payload.length_after
     known = scan.state.levels.get(shop.store.id, {}).get(payload.queue)

@@ -228,7 +228,7 @@ class AlertProcessor:
     def _start(self, sender: TransactionalSender, reader: PartitionReader) -> None:
         """Restore the state at the committed positions, and read the id of every alert that was emitted.
 
-        The sender has fenced whoever wrote before, also a process of a release that signed nothing.
+        The sender has fenced every earlier writer, including one of a release that signed nothing.
         """
         self._config.signatures.begin(ALERTS_TOPIC, {self._partition: reader.log_end(ALERTS_TOPIC)})
         committed = reader.committed()

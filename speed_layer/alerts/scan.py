@@ -116,7 +116,7 @@ class Scan:
                 yield each, each.rule
 
     def shops(self, stores: Sequence[str]) -> Iterator[ShopClock]:
-        """Those of registered stores, in a fixed order."""
+        """The clocks of registered stores, in a fixed order."""
         for store in sorted(stores):
             if store in self.rule_set.shops:
                 yield self.rule_set.shops[store]

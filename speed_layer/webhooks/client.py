@@ -86,7 +86,7 @@ class Resolver:
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """All addresses of a host. OSError without any or without a response, UnicodeError for no valid name."""
         with suppress(ValueError):
-            return [str(ip_address(host))]  # needs no thread
+            return [str(ip_address(host))]  # an address needs no DNS query
         found = await asyncio.get_running_loop().run_in_executor(self._threads, _look_up, host, port)
         return list(dict.fromkeys(found))
 

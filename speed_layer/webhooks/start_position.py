@@ -38,7 +38,7 @@ def commit_start_positions(
         PositionLostError: Delivery has begun, and the group has no position at all.
         KafkaException: The broker did not respond.
     """
-    own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # ends before open transactions
+    own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # so ends are before open transactions
     consumer = Consumer({**settings, **own})
     try:
         positions = [TopicPartition(topic, number) for number in partitions]

@@ -1,6 +1,6 @@
 """Alerts: the records of the topic `alerts`, and the status of an alert that follows from them.
 
-The id of an alert follows from what it is about, so the same alert has the same id, whoever derives it and how often:
+The id of an alert follows from what it is about, so it is the same wherever and however often it is derived:
 
     raised -> resolved, or retracted (the alert was wrong)
 

@@ -64,7 +64,7 @@ class AlertSignatures:
     def refresh(self) -> None:
         """Read where signatures begin. DependencyUnavailableError.
 
-        What is known stays known while this process runs: whoever deletes the row in between switches nothing off.
+        What is known stays known while this process runs: deleting the row in between has no effect.
         """
         self._first |= self._first_signed.read()
 

@@ -396,7 +396,7 @@ def _of_extreme(function: Callable[..., Values]) -> Callable[[exp.Expr], Evaluat
 
 
 def _since_1970(unit: int) -> Callable[[Values], Values]:
-    """Of an instant, in units of so many microseconds."""
+    """A field of an instant, in units of that many microseconds."""
     return lambda values: _floor_divided(values.cast(pa.int64()), unit) if unit > 1 else values.cast(pa.int64())
 
 

@@ -250,6 +250,6 @@ def generation_of(current: int | None, served: int | None) -> int:
     """The generation that the pointer names, from its two columns; 0 if there is none.
 
     `current`: one with the layout of former releases. It may be newer than `served`, if such a release has put it
-    there; whoever knows both columns writes one of them, and 0 or null into the other.
+    there; this release writes one of the columns, and 0 or null into the other.
     """
     return current or served or 0

@@ -53,7 +53,7 @@ class SpeedLayout:
 
     @classmethod
     def for_stores(cls, stores: int) -> Self:
-        """The layout of this release, for so many stores.
+        """The layout of this release, for that many stores.
 
         At 5,000 receipts a second and 10,000 stores, a partition of first deliveries has 430,000 rows on average.
         """
@@ -90,7 +90,7 @@ class SpeedLayout:
         return crc32(store.encode()) % self.buckets if self.is_by_store else store
 
     def task(self, store: str, tasks: int) -> int:
-        """Which of so many tasks counts the events of a store: one for all stores that share a bucket."""
+        """The task, of that many, that counts the events of a store: one for all stores that share a bucket."""
         where = self.place(store)
         return (crc32(where.encode()) if isinstance(where, str) else where) % tasks
 

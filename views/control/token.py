@@ -1,4 +1,4 @@
-"""Event tokens: which events an answer must contain, as a text that goes from ingest to a question.
+"""Event tokens: which events an answer must contain, as a text that goes from ingest to a query.
 
 A token names events by how far they reach in each partition: everything before an offset. Where an answer got its
 events from is its own matter, so two facts go along that let a published cut stand in for positions, and must not:
@@ -7,7 +7,7 @@ events from is its own matter, so two facts go along that let a published cut st
 
     cut     of the publication that is needed at least: for events that only batch counts. Empty: any
     first   when the first of the events was received. Empty: unknown
-    last    likewise the last one; a cut after it contains all of them
+    last    when the last of them was received; a cut after it contains all of them
     tag     of the topic's id: one that is created again has another
     ends    by partition from 0 on, separated by dots: the offset that is reached. Empty: none
 
@@ -54,7 +54,7 @@ class EventToken:
     Attributes:
         topics: How far they reach.
         first_ms: When the first of them was received; None if that is unknown, or there is none.
-        last_ms: Likewise the last one.
+        last_ms: When the last of them was received; None if that is unknown, or there is none.
         cut_ms: Only a publication with this cut or a later one contains all of them; 0: any does.
     """
 

@@ -165,7 +165,7 @@ def percentile(
         edges: Where bins begin, rising. The last bin is open.
         counts: Values per bin.
         least: The smallest value, None without values.
-        most: The greatest value, likewise.
+        most: The greatest value, None without values.
         percent: p, from 0 to 100.
 
     Returns:

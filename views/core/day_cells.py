@@ -1,8 +1,8 @@
 """Day cells: what the cells of a block add up to, over each part of its UTC day that lies in one business day.
 
-A run keeps them beside its blocks, those of all stores of a view and UTC day together, so that a question about days of
+A run keeps them beside its blocks, those of all stores of a view and UTC day together, so that a query about days of
 many stores reads a few rows per day and not every quarter hour of every store. A part says which windows it is of. So
-whoever reads it can see whether all of them belong to one point of an answer, and nothing depends on what the registry
+a reader can see whether all of them belong to one point of an answer, and nothing depends on what the registry
 said of a store's time zone when the part was written.
 """
 
@@ -53,7 +53,7 @@ class DayShape:
 
     @classmethod
     def of(cls, view: View) -> Self:
-        """That of a view."""
+        """The shape of a view's day cells."""
         columns = list(view.columns)
         counts = flags_counted(view) and RECEIPTS in columns
         reducers = tuple(each.by for each in view.columns.values())

@@ -21,7 +21,7 @@ OF_ANSWERS = ("open_only", "estimate", "device_based")
 MASKED = "masked"
 """The flag of a value that is null because sensors worked for less than half of the time."""
 FEW = 30
-"""A share of fewer than so many says little."""
+"""Minimum denominator of a share; below it, a share says little."""
 ALL = 100
 
 

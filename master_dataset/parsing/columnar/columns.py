@@ -136,7 +136,7 @@ def _present(cells: pa.Array, absent: object, quoted: int) -> tuple[pa.Array, In
 
 @dataclass(frozen=True)
 class _Texts:
-    """Texts of at most so many bytes, which match a pattern."""
+    """Texts that match a pattern and have at most that many bytes."""
 
     hint: Any
     optional: bool = False

@@ -59,7 +59,7 @@ class Derived(NamedTuple):
     """The payloads of records.
 
     Attributes:
-        columns: Makes the payload columns by name: whoever only asks what is sure needs none.
+        columns: Makes the payload columns by name. Not called if only `sure` is needed.
         sure: Which records are sure, and have this payload.
         contents: What the sender said in each record; None: as the columns say it.
     """
