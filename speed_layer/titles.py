@@ -36,14 +36,14 @@ _Sku = tuple[str, str]
 """Tenant and SKU."""
 
 
-class Seen(NamedTuple):
+class SeenTitle(NamedTuple):
     """A title that was seen. The greater one counts. `window_us`: start of its window, microseconds since 1970."""
 
     window_us: int
     title: str
 
 
-_written: dict["Session", LRUCache[_Sku, Seen]] = {}
+_written: dict["Session", LRUCache[_Sku, SeenTitle]] = {}
 """By session, of which a process has one: what this process has written, and Cassandra acknowledged."""
 
 
@@ -78,14 +78,14 @@ def _size(row: tuple[str, int, str, str, int]) -> int:
     return len(row[0]) + len(row[2].encode()) + len(row[3].encode())
 
 
-def unwritten(found: Iterable[tuple[str, str, Seen]], known: Mapping[_Sku, Seen]) -> Mapping[_Sku, Seen]:
+def unwritten(found: Iterable[tuple[str, str, SeenTitle]], known: Mapping[_Sku, SeenTitle]) -> Mapping[_Sku, SeenTitle]:
     """The greatest title of each SKU of a tenant, where it is greater than what is written already.
 
     Args:
         found: tenant, SKU and title.
         known: what is written, of some SKUs or all.
     """
-    new: dict[_Sku, Seen] = {}
+    new: dict[_Sku, SeenTitle] = {}
     for tenant, sku, seen in found:
         before = new.get((tenant, sku)) or known.get((tenant, sku))
         if before is None or seen > before:
@@ -93,7 +93,7 @@ def unwritten(found: Iterable[tuple[str, str, Seen]], known: Mapping[_Sku, Seen]
     return new
 
 
-def seen_titles(parsed: pa.RecordBatch, tenant_of: "TenantOf") -> Iterator[tuple[str, str, Seen]]:
+def seen_titles(parsed: pa.RecordBatch, tenant_of: "TenantOf") -> Iterator[tuple[str, str, SeenTitle]]:
     """Each tenant, SKU and title of the events among parsed records, with the latest window; some more than once.
 
     Lines without a SKU or a title say nothing, and neither do those of stores without a tenant.
@@ -116,4 +116,4 @@ def seen_titles(parsed: pa.RecordBatch, tenant_of: "TenantOf") -> Iterator[tuple
     latest = table.group_by(["tenant", "sku", "title"], use_threads=False).aggregate([("window", "max")])
     columns = (latest[name].to_pylist() for name in ("tenant", "sku", "title", "window_max"))
     for tenant, sku, title, window_us in zip(*columns, strict=True):
-        yield tenant, sku, Seen(window_us, title)
+        yield tenant, sku, SeenTitle(window_us, title)

@@ -59,7 +59,7 @@ Place = tuple[int, int]
 """Partition and offset."""
 
 
-class Written(NamedTuple):
+class WrittenFiles(NamedTuple):
     """What a micro-batch contains, and its data files by kind, as `DATA_FILES`."""
 
     progress: Progress
@@ -124,7 +124,7 @@ class DataWriter:
         return parsed.filter(pa.array([place not in self.written for place in places], pa.bool_()))
 
 
-def write_files(records: "DataFrame", writer: DataWriter) -> Written:
+def write_files(records: "DataFrame", writer: DataWriter) -> WrittenFiles:
     """Parse and write records, in one Spark job. Nothing is visible before its files are committed."""
     rows = records.mapInArrow(lambda batches: released(writer(batches)), from_arrow_schema(WRITTEN))
     found = rows.toArrow().cast(WRITTEN)
@@ -132,7 +132,7 @@ def write_files(records: "DataFrame", writer: DataWriter) -> Written:
         kind: found.filter(pc.equal(found["kind"], kind)).select(DATA_FILES.names) for kind in (EVENT, DEAD_LETTER)
     }
     parts = (_progress(row) for row in found.filter(pc.equal(found["kind"], _PROGRESS)).to_pylist())
-    return Written(reduce(combined, parts, {}), files)
+    return WrittenFiles(reduce(combined, parts, {}), files)
 
 
 def _progress_rows(progress: Progress) -> Iterator[pa.RecordBatch]:

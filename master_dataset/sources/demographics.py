@@ -11,7 +11,7 @@ AGE_BANDS = ("0-14", "15-24", "25-34", "35-44", "45-54", "55-64", "65+", "unknow
 GENDERS = ("female", "male", "unknown")
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class DemographicCount(msgspec.Struct, frozen=True, gc=False):
     """People of one band and gender."""
 
     sensor_id: str
@@ -22,12 +22,12 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     flags: list[str]
 
 
-def seen(record: Record, terms: Terms) -> Seen:
-    """Return what was seen. InvalidRecordError if the interval crosses a window."""
+def count(record: Record, terms: Terms) -> DemographicCount:
+    """Return the count. InvalidRecordError if the interval crosses a window."""
     refuse_crossing(record["happened_at"], record["interval_ms"])
     odd = flags(("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "demographics")))
     who = record["sensor_id"], record["interval_ms"], record["age_band"], record["gender"]
-    return Seen(*who, record["people"], odd)
+    return DemographicCount(*who, record["people"], odd)
 
 
 DEMOGRAPHICS = Source(
@@ -44,8 +44,8 @@ DEMOGRAPHICS = Source(
         "gender": Choice(GENDERS, about="As estimated."),
         "people": Whole(1, 10_000, about="People of this band and gender who were seen."),
     },
-    payload=Seen,
-    derive=seen,
+    payload=DemographicCount,
+    derive=count,
     content=("interval_ms", "people"),
     example={
         "happened_at": "2026-03-07T10:00:00+01:00",

@@ -14,7 +14,7 @@ from master_dataset.parsing.arrow import plain
 from master_dataset.parsing.columnar.columns import Ints, Mask
 from master_dataset.parsing.columnar.records import Derived, TypedRecords, flag_lists
 from master_dataset.sources import queue_events, staff_hours, zone_presence
-from master_dataset.sources.demographics import Seen
+from master_dataset.sources.demographics import DemographicCount
 from master_dataset.sources.people_counts import MOST_PER_SECOND, Count
 from master_dataset.sources.queue_events import Waiting
 from master_dataset.sources.sensor_heartbeats import Beat
@@ -40,9 +40,9 @@ def counts(records: TypedRecords, sure: Mask) -> Derived:
 
 
 def seen(records: TypedRecords, sure: Mask) -> Derived:
-    """As `demographics.seen`."""
+    """As `demographics.count`."""
     flags = {"unregistered_sensor": _unregistered(records, "demographics")}
-    return _payloads(Seen, records, {"flags": flag_lists(flags)}, sure & _in_one_window(records))
+    return _payloads(DemographicCount, records, {"flags": flag_lists(flags)}, sure & _in_one_window(records))
 
 
 def beats(records: TypedRecords, sure: Mask) -> Derived:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from master_dataset.parsing.rows import rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from speed_layer.titles import Seen, seen_titles, unwritten
+from speed_layer.titles import SeenTitle, seen_titles, unwritten
 from tests.support.examples import examples
 from tests.support.receipts import receipt
 
@@ -62,8 +62,8 @@ def test_the_register_holds_the_greatest_title_of_the_latest_window(
     deliveries = [*sent, *(sent[number % len(sent)] for number in again)]
     order.shuffle(deliveries)  # type: ignore[attr-defined]
     cuts = sorted({0, len(deliveries), *data.draw(st.lists(st.integers(0, len(deliveries)), max_size=3))})
-    register: dict[tuple[str, str], Seen] = {}
-    workers = [LRUCache[tuple[str, str], Seen](1) for _ in range(2)]  # each forgets almost everything
+    register: dict[tuple[str, str], SeenTitle] = {}
+    workers = [LRUCache[tuple[str, str], SeenTitle](1) for _ in range(2)]  # each forgets almost everything
     for number, (start, end) in enumerate(pairwise(cuts)):
         known = workers[number % 2]
         new = unwritten(seen_titles(parsed(deliveries[start:end]), TENANTS.get), known)

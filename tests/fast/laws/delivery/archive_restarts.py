@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from master_dataset.archive.archive import Archive
-from master_dataset.archive.data_writer import DataWriter, Written
+from master_dataset.archive.data_writer import DataWriter, WrittenFiles
 from master_dataset.delta.tables import BatchId
 from master_dataset.kafka.partition_progress import PartitionProgress
 from master_dataset.kafka.topics import EARLIEST
@@ -157,14 +157,14 @@ class Life:
         if start == end:
             return
 
-        def write_files(_: object, writer: DataWriter) -> Written:
+        def write_files(_: object, writer: DataWriter) -> WrittenFiles:
             """Whether a record is an event may be seen otherwise each time, because its store was registered."""
             kinds = [self._parsed(kind) for kind in self.log[start:end]]
             counts = Counter(kinds)
             dead_letters = Counter({"not_json": counts[DEAD_LETTER]} if counts[DEAD_LETTER] else {})
             left = [(kind, at) for at, kind in enumerate(kinds, start) if (0, at) not in writer.written]
             files: Any = {kind: Files([at for own, at in left if own == kind]) for kind in (EVENT, DEAD_LETTER)}
-            return Written({0: PartitionProgress(end - 1, AT, counts[EVENT], dead_letters, AT)}, files)
+            return WrittenFiles({0: PartitionProgress(end - 1, AT, counts[EVENT], dead_letters, AT)}, files)
 
         records: Any = None
         try:
