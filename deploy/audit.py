@@ -26,7 +26,6 @@ CHANGES = {
     "send-reports",
     "rollback",
     "gc",
-    "collect",
     "compact",
     "export",
     "recompute plan",

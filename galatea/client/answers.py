@@ -4,7 +4,6 @@ Numbers are as the API wrote them: `int`, or `Decimal` where there is a decimal 
 timezone-aware and in UTC. A field that the API left out is None or empty; fields that a newer API adds are ignored.
 """
 
-from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, TypedDict
@@ -14,30 +13,6 @@ import msgspec
 from galatea.client.dataframes import Tabular
 
 Number = int | Decimal
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an answer that was a dict before this release.
-
-    Reading it as one still works, by the names in JSON: `record["from"]`, `record.get("from")`, `"from" in record`.
-    Deprecated: use attributes. The next release removes it.
-    """
-
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - of any field
-        """A field by its name in JSON. KeyError if there is no such field, or the API left it out."""
-        return dict(self._items())[name]
-
-    def __contains__(self, name: object) -> bool:
-        """Whether `record[name]` has a value."""
-        return name in dict(self._items())
-
-    def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401 - of any field
-        """A field by its name in JSON, or `default`."""
-        return dict(self._items()).get(name, default)
-
-    def _items(self) -> Iterator[tuple[str, Any]]:
-        names = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
-        return ((name, value) for field, name in names if (value := getattr(self, field)) is not None)
 
 
 # Metrics
@@ -65,7 +40,7 @@ class AsOf(msgspec.Struct, frozen=True, kw_only=True):
     loading: bool = False
 
 
-class ListItem(Record, frozen=True, kw_only=True):
+class ListItem(msgspec.Struct, frozen=True, kw_only=True):
     """An item of a metric whose unit is `list`: a bin, or an hour of the week.
 
     Attributes:
@@ -89,7 +64,7 @@ Value = Number | tuple[ListItem, ...] | None
 """A tuple for metrics whose unit is `list`. None: the value cannot be known, which is not zero."""
 
 
-class DaysCompared(Record, frozen=True, kw_only=True):
+class DaysCompared(msgspec.Struct, frozen=True, kw_only=True):
     """How many days a point has (`now`), and how many it is compared with (`before`)."""
 
     now: int
@@ -140,7 +115,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     days_present: int | None = None
 
 
-class PeriodCompared(Record, frozen=True, kw_only=True):
+class PeriodCompared(msgspec.Struct, frozen=True, kw_only=True):
     """One period of a comparison: local dates from `start` (inclusive) to `end` (exclusive), in days and hours."""
 
     start: date = msgspec.field(name="from")
@@ -150,7 +125,7 @@ class PeriodCompared(Record, frozen=True, kw_only=True):
     open_hours: Number
 
 
-class Compared(Record, frozen=True, kw_only=True):
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """The two periods of a comparison.
 
     Attributes:
@@ -168,7 +143,7 @@ class Compared(Record, frozen=True, kw_only=True):
     until: datetime | None = None
 
 
-class StoreCounts(Record, frozen=True, kw_only=True):
+class StoreCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many stores a series adds up.
 
     Attributes:
@@ -182,21 +157,21 @@ class StoreCounts(Record, frozen=True, kw_only=True):
     poor: int
 
 
-class TargetDays(Record, frozen=True, kw_only=True):
+class TargetDays(msgspec.Struct, frozen=True, kw_only=True):
     """Business days of the stores of a series that have a target (`found`), and that have none (`missing`)."""
 
     found: int
     missing: int
 
 
-class RangeDates(Record, frozen=True, kw_only=True):
+class RangeDates(msgspec.Struct, frozen=True, kw_only=True):
     """The business dates that a range relative to today stands for: from `start` (inclusive) to `end` (exclusive)."""
 
     start: date = msgspec.field(name="from")
     end: date = msgspec.field(name="to")
 
 
-class AnsweredRange(Record, frozen=True, kw_only=True):
+class AnsweredRange(msgspec.Struct, frozen=True, kw_only=True):
     """What a range relative to today stands for. `name`: of the range, None for bounds such as `-7d`.
 
     `start` (inclusive) and `end` (exclusive) are business dates; None if the stores do not agree on them, because in
@@ -245,7 +220,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     targets: TargetDays | None = None
 
 
-class LeftOut(Record, frozen=True, kw_only=True):
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """A store that `comp` left out: `reason` is a stable code, `detail` one sentence."""
 
     store: str
@@ -253,7 +228,7 @@ class LeftOut(Record, frozen=True, kw_only=True):
     detail: str
 
 
-class Holiday(Record, frozen=True, kw_only=True):
+class Holiday(msgspec.Struct, frozen=True, kw_only=True):
     """A public holiday of a store on a local date."""
 
     store: str
@@ -261,7 +236,7 @@ class Holiday(Record, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-class HolidaysUnknown(Record, frozen=True, kw_only=True):
+class HolidaysUnknown(msgspec.Struct, frozen=True, kw_only=True):
     """A store whose public holidays are unknown: `reason` is a stable code, `detail` one sentence."""
 
     store: str
@@ -269,7 +244,7 @@ class HolidaysUnknown(Record, frozen=True, kw_only=True):
     detail: str
 
 
-class Holidays(Record, frozen=True, kw_only=True):
+class Holidays(msgspec.Struct, frozen=True, kw_only=True):
     """Public holidays beside the points. `version`: of the library that knows them."""
 
     version: str
@@ -278,7 +253,7 @@ class Holidays(Record, frozen=True, kw_only=True):
     unknown: tuple[HolidaysUnknown, ...]
 
 
-class WeatherUnits(Record, frozen=True, kw_only=True):
+class WeatherUnits(msgspec.Struct, frozen=True, kw_only=True):
     """The units of weather, such as `celsius` and `mm`."""
 
     temperature: str
@@ -287,7 +262,7 @@ class WeatherUnits(Record, frozen=True, kw_only=True):
     cloud: str
 
 
-class WeatherRow(Record, frozen=True, kw_only=True):
+class WeatherRow(msgspec.Struct, frozen=True, kw_only=True):
     """Weather that was observed at a store during one point, in `Weather.units`.
 
     Temperatures, wind and cloud are None if no provider observed them. `observations`: how many the means are over.
@@ -310,7 +285,7 @@ class WeatherRow(Record, frozen=True, kw_only=True):
     final: bool
 
 
-class Weather(Record, frozen=True, kw_only=True):
+class Weather(msgspec.Struct, frozen=True, kw_only=True):
     """Weather beside the points. `grain`: that of the points, or `hour` where points are finer."""
 
     grain: str
@@ -446,7 +421,7 @@ class Cells(msgspec.Struct, frozen=True, kw_only=True):
 # Stores and receipts
 
 
-class StoreSensor(Record, frozen=True, kw_only=True):
+class StoreSensor(msgspec.Struct, frozen=True, kw_only=True):
     """A sensor that is expected to report from the day `start` until before the day `end`; None: always."""
 
     id: str
@@ -456,7 +431,7 @@ class StoreSensor(Record, frozen=True, kw_only=True):
     end: date | None = msgspec.field(name="to", default=None)
 
 
-class StoreZone(Record, frozen=True, kw_only=True):
+class StoreZone(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the sales floor. `m2`: its area in square metres; None if unknown."""
 
     id: str

@@ -134,15 +134,3 @@ def _retry_after_seconds(response: httpx.Response) -> float | None:
         return max(0.0, (until - now).total_seconds())
     except (ValueError, TypeError):
         return None
-
-
-# The names before this release. Deprecated: they will be removed in the next one.
-NotAnswered = ClientError
-Refused = ResponseError
-KeyRefused = AccessDeniedError
-NotThere = NotFoundError
-TooOften = RateLimitedError
-Unavailable = UnavailableError
-Unreachable = UnreachableError
-Unreadable = InvalidResponseError
-NotYet = NotReadyError

@@ -66,9 +66,6 @@ class IngestInterruptedError(ClientError):
         self.index = index
 
 
-Interrupted = IngestInterruptedError  # Deprecated: the next release removes this name.
-
-
 def ingest(source: str, events: Iterable[Event], *, attempts: int = 5) -> Steps[Ingested]:
     """Send events to a source, in order, gzipped, with at most 1,000 events and 1 MB per request.
 

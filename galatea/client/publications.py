@@ -7,13 +7,13 @@ from datetime import date, datetime
 
 import msgspec
 
-from galatea.client.answers import Number, Record
+from galatea.client.answers import Number
 
 FINAL_STATES = frozenset({"published", "previewed", "unchanged", "failed"})
 """States of a recompute that do not change any more."""
 
 
-class ReadPosition(Record, frozen=True, kw_only=True):
+class ReadPosition(msgspec.Struct, frozen=True, kw_only=True):
     """How far a layer has read one partition. `received_at`: of the newest record it has read; None if none."""
 
     topic: str
@@ -22,7 +22,7 @@ class ReadPosition(Record, frozen=True, kw_only=True):
     received_at: datetime | None = None
 
 
-class ReaderLag(Record, frozen=True, kw_only=True):
+class ReaderLag(msgspec.Struct, frozen=True, kw_only=True):
     """The last measurement of one partition by its reader.
 
     `records` are left to read before `end`; the oldest of them had waited for `seconds`.
@@ -38,7 +38,7 @@ class ReaderLag(Record, frozen=True, kw_only=True):
     measured_at: datetime
 
 
-class ActiveAlarm(Record, frozen=True, kw_only=True):
+class ActiveAlarm(msgspec.Struct, frozen=True, kw_only=True):
     """Something that asks an operator to act: what it means, and what to do."""
 
     name: str
@@ -85,7 +85,7 @@ class Freshness(msgspec.Struct, frozen=True, kw_only=True):
     alarms: tuple[ActiveAlarm, ...] | None = None
 
 
-class ViewCounts(Record, frozen=True, kw_only=True):
+class ViewCounts(msgspec.Struct, frozen=True, kw_only=True):
     """What a recompute did for one view: days and blocks written, events read, seconds. None: not counted."""
 
     days: int | None = None
@@ -128,7 +128,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     views: dict[str, ViewCounts] | None = None
 
 
-class RecomputeRequest(Record, frozen=True, kw_only=True):
+class RecomputeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for. Empty means everything.
 
     `first`, `last`: UTC days of `happened_at`, both included. `full`: whether touched or not. `wait`: at a cut that
@@ -144,14 +144,14 @@ class RecomputeRequest(Record, frozen=True, kw_only=True):
     mode: str = "publish"
 
 
-class Progress(Record, frozen=True, kw_only=True):
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """`done` of `total`."""
 
     done: int
     total: int
 
 
-class RecomputeProgress(Record, frozen=True, kw_only=True):
+class RecomputeProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a recompute is, in partitions (pairs of view and day) and events. None: not known."""
 
     partitions: Progress | None = None
@@ -161,7 +161,7 @@ class RecomputeProgress(Record, frozen=True, kw_only=True):
     working_on: str | None = None
 
 
-class RecomputeProblem(Record, frozen=True, kw_only=True):
+class RecomputeProblem(msgspec.Struct, frozen=True, kw_only=True):
     """Why a recompute failed, and what to do. `code` is stable."""
 
     code: str
@@ -169,7 +169,7 @@ class RecomputeProblem(Record, frozen=True, kw_only=True):
     do: str
 
 
-class CauseTotals(Record, frozen=True, kw_only=True):
+class CauseTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Corrections of one cause: cells, rows of the ledger, and the difference of each state by `view.state`."""
 
     cells: int | None = None
@@ -177,7 +177,7 @@ class CauseTotals(Record, frozen=True, kw_only=True):
     difference: dict[str, int] | None = None
 
 
-class CorrectionTotals(Record, frozen=True, kw_only=True):
+class CorrectionTotals(msgspec.Struct, frozen=True, kw_only=True):
     """All corrections of a publication or preview, by cause."""
 
     cells: int | None = None
@@ -185,7 +185,7 @@ class CorrectionTotals(Record, frozen=True, kw_only=True):
     causes: dict[str, CauseTotals] | None = None
 
 
-class RecomputedPartition(Record, frozen=True, kw_only=True):
+class RecomputedPartition(msgspec.Struct, frozen=True, kw_only=True):
     """A view, UTC day and store that is recomputed, and why."""
 
     view: str
@@ -194,7 +194,7 @@ class RecomputedPartition(Record, frozen=True, kw_only=True):
     why: str
 
 
-class RecomputeReport(Record, frozen=True, kw_only=True):
+class RecomputeReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a recompute did, as far as it has come. None: not known yet.
 
     `base`: the publication that it started from. `why`: the reason for each view. `partitions`: of a preview, at most

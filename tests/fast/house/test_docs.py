@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from deploy.settings import Settings
-from galatea.cli.main import FORMER_NAMES
 from galatea.cli.reference.files import MEASURED_PAGE, MEASUREMENTS, files, measured_page, shown
 from galatea.cli.reference.files import pages as reference
 from galatea.cli.reference.operator_pages import verbs
@@ -58,7 +57,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", pages(), ids=named)
 def test_every_command_on_a_page_exists(page: Path) -> None:
     known = {words for words, _ in verbs()}
-    first = {words[0] for words in known} | FORMER_NAMES.keys()
+    first = {words[0] for words in known}
     groups = {words[0] for words in known if len(words) > 1}
     targets = set(re.findall(r"^([a-z]+):", text(ROOT / "Makefile"), re.MULTILINE))
     shown = code_of(page)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from galatea.cli.main import COMMANDS, FORMER_NAMES, GROUPS
+from galatea.cli.main import COMMANDS, GROUPS
 from tests.fast.house.tree import ROOT, named, product, tree
 
 BLOCKED = """
@@ -135,18 +135,6 @@ print("LOADED", *({HEAVY!r} & sys.modules.keys()))
 """
 
     assert run(code).splitlines()[-1] == "LOADED"
-
-
-@pytest.mark.parametrize(("former", "now"), FORMER_NAMES.items())
-def test_a_former_verb_is_understood_and_not_listed(former: str, now: str) -> None:
-    code = "import sys\nsys.argv = {}\nfrom galatea.cli.main import main\nmain()"
-
-    helps = [run(code.format(["galatea", name, "--help"])) for name in (former, now)]
-
-    assert [line.split() for line in helps[0].replace(f"galatea {former}", f"galatea {now}").splitlines()] == [
-        line.split() for line in helps[1].splitlines()
-    ]
-    assert f"│ {former} " not in run(code.format(["galatea", "--help"]))
 
 
 def test_help_lists_every_verb_with_its_summary_as_its_file_says_it() -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import stamina
 
-from galatea.client import AsyncClient, Client, errors
+from galatea.client import AsyncClient, Client
 from galatea.client.errors import (
     AccessDeniedError,
     ClientError,
@@ -20,7 +20,6 @@ from galatea.client.errors import (
     UnavailableError,
     UnreachableError,
 )
-from galatea.client.ingest import IngestInterruptedError, Interrupted
 from tests.support import World
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import answering, client
@@ -47,13 +46,6 @@ def problem(status: int, code: str, **headers: str) -> httpx.Response:
     said = {"code": code, "title": "It is so.", "detail": "Do this.", "type": f"https://x/{code}", "status": status}
     headers_sent = {name.replace("_", "-"): text for name, text in headers.items()}
     return httpx.Response(status, json=said, headers={"content-type": "application/problem+json"} | headers_sent)
-
-
-def test_the_names_of_errors_before_this_release_still_work() -> None:
-    old = ("NotAnswered", "KeyRefused", "NotThere", "TooOften", "Unavailable", "Unreachable", "Unreadable", "NotYet")
-
-    assert all(issubclass(getattr(errors, name), ClientError) for name in old)
-    assert (errors.Refused, Interrupted) == (ResponseError, IngestInterruptedError)
 
 
 STORES = httpx.Response(200, json={"stores": []})

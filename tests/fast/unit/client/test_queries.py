@@ -82,7 +82,7 @@ def test_every_argument_reaches_the_api(asking: Asking) -> None:
     )
 
     assert connection.series == ()
-    assert [each["reason"] for each in connection.left_out] == ["open_since_unknown"]
+    assert [each.reason for each in connection.left_out] == ["open_since_unknown"]
     assert connection.context is not None
     assert set(connection.context) == {"holidays", "weather"}
     assert (connection.as_of.publication, connection.as_of.layers) == (1, ("batch",))

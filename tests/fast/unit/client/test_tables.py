@@ -132,13 +132,12 @@ def test_a_list_of_items_is_the_text_that_the_api_wrote() -> None:
     assert [row["value"] for row in answer("list", bins, hours).to_rows()] == [bins, hours]
 
 
-def test_a_part_of_an_answer_is_an_object_that_still_reads_as_a_dict() -> None:
+def test_a_part_of_an_answer_is_an_object() -> None:
     value = answer("list", '[{"from":5,"to":null,"count":1,"share":25.0}]').points[0].value
 
     assert isinstance(value, tuple)
     [item] = value
     assert (item.start, item.end, item.count) == (5, None, 1)
-    assert (item["from"], item.get("hour", "none"), "from" in item, "to" in item) == (5, "none", True, False)
 
 
 def test_money_stays_exact_in_polars() -> None:
