@@ -89,8 +89,13 @@ def print_message(text: str) -> None:
 
 
 def print_error(error: GalateaError) -> None:
-    """Print what is wrong in one sentence, and the next step."""
-    print_message(f"{type(error).__name__}: {error.message.rstrip('.')}. Next: {error.do}")
+    """Print the code of an error, what is wrong in one sentence, and the next step."""
+    print_problem(error.code, error.message.rstrip("."), error.do)
+
+
+def print_problem(code: str, message: str, do: str) -> None:
+    """Print one line, which `deploy.local.reported_errors` can read. `message`: without a full stop."""
+    print_message(f"{code}: {message}. Next: {do}")
 
 
 def is_terminal() -> bool:

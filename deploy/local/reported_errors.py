@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-_PRINTED = re.compile(r"(?:\w*Error|BadSetting): (?P<message>.+)\. Next: (?P<do>.+)")
-"""As commands print it, see `deploy.console`."""
+_PRINTED = re.compile(r"[a-z][a-z0-9_]*: (?P<message>.+)\. Next: (?P<do>.+)")
+"""As commands print it, after its code: see `deploy.console.print_problem`."""
 _FIELD = re.compile(r'(\w+)=("(?:\\.|[^"\\])*"|\S*)')
 _LOGGED = frozenset({"process.stopped", "process.rejected"})
 """Events of processes, see `deploy.services.runner`."""

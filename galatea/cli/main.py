@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deploy.audit import CHANGES, begin_command, end_command
-from deploy.console import is_terminal, print_error, print_message
+from deploy.console import is_terminal, print_error, print_problem
 from deploy.process import (
     arm_failpoints,
     installed_release,
@@ -51,8 +51,17 @@ GROUPS = (
 )
 """Verbs that have verbs of their own."""
 COMMANDS = tuple(name for names in PANELS.values() for name in names if name not in GROUPS)
-FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}
-"""Hidden aliases, for one more release."""
+EXIT_CODES = {
+    0: "done",
+    1: "a fault was found, or a dependency is unavailable",
+    2: "wrong use: an argument, a file or a setting",
+    3: "a component needs the operator; the supervisor leaves it `failed`",
+    75: "a component has to be restarted; the supervisor does so, and waits longer each time",
+    130: "interrupted",
+}
+"""Exit codes of commands and components, with their meanings."""
+BAD_SETTING = "bad_setting"
+"""Code of an environment variable whose value cannot be used."""
 BROKEN = re.compile(r"[\ud800-\udfff]")
 """What Python makes of bytes that are not UTF-8."""
 NEVER_LOGS = {"status"}
@@ -72,7 +81,7 @@ class Commands(TyperGroup):
         """Find the command of the first argument; suggest one if there is none."""
         # `suggest_commands` of typer compares with the commands that are loaded, which are none.
         known = self.list_commands(ctx)
-        if args and args[0] not in {*known, *FORMER_NAMES} and (near := get_close_matches(args[0], known)):
+        if args and args[0] not in known and (near := get_close_matches(args[0], known)):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
 
@@ -85,8 +94,7 @@ class Commands(TyperGroup):
             self._is_listing = False
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ANN401 - typer's signature
-        """Return the command of that name or former name, None if there is none."""
-        cmd_name = FORMER_NAMES.get(cmd_name, cmd_name)
+        """Return the command of that name, None if there is none."""
         name = cmd_name.replace("-", "_")
         if cmd_name not in self.list_commands(ctx):
             return None
@@ -171,7 +179,7 @@ def galatea(
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 a fault was found, 2 wrong use, 130 interrupted."""
+    """Run the command line. It ends with one of `EXIT_CODES`."""
     protect_process()
     tune_garbage_collection()
     start_parent_watchdog()
@@ -198,9 +206,9 @@ def main() -> None:
         if not isinstance(error, InvalidSettingsError):
             end_command(1, type(error).__name__)
             raise
-        end_command(2, "bad_setting")
+        end_command(2, BAD_SETTING)
         for problem in error.problems:
-            print_message(f"BadSetting: {problem}. Next: correct the variable, or unset it to use the default")
+            print_problem(BAD_SETTING, problem, "correct the variable, or unset it to use the default")
         sys.exit(2)
     except BaseException as error:
         end_command(130 if isinstance(error, KeyboardInterrupt) else 1, type(error).__name__)

@@ -58,6 +58,7 @@ def _as_error(error: "ClientError") -> RequestError | OperatorError:
 
     if not isinstance(error, ResponseError):
         return OperatorError(str(error), do="galatea status")
-    if isinstance(error, AccessDeniedError | RateLimitedError | UnavailableError):
-        return OperatorError(error.title, do=error.detail)
-    return RequestError(error.title, do=error.detail)
+    is_operator = isinstance(error, AccessDeniedError | RateLimitedError | UnavailableError)
+    found = (OperatorError if is_operator else RequestError)(error.title, do=error.detail)
+    found.code = error.code
+    return found

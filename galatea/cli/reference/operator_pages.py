@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from deploy.sections import LimitSettings
 from deploy.settings import Settings, sections
-from galatea.cli.main import app
+from galatea.cli.main import BAD_SETTING, EXIT_CODES, app
 from galatea.cli.reference.page import Page, code
 from master_dataset.errors import DependencyUnavailableError, GalateaError
 from master_dataset.parsing.results import MEANINGS, Reason
@@ -106,14 +106,6 @@ def _row(each: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's own
     return code(name), default, each.help or ""
 
 
-EXIT_CODES = {
-    0: "done",
-    1: "a fault was found, or a dependency is unavailable",
-    2: "wrong use: an argument, a file or a setting",
-    3: "a component needs the operator; the supervisor leaves it `failed`",
-    75: "a component has to be restarted; the supervisor does so, and waits longer each time",
-    130: "interrupted",
-}
 OF_SENDERS = {
     FOREIGN_STORE: "names a store that does not belong to the sender, whether or not it exists",
     TOO_OLD: "happened more than `GALATEA_INGEST_OLDEST_DAYS` days before it was received; perhaps a clock is wrong. "
@@ -127,7 +119,8 @@ def errors_page() -> Page:
         "Errors",
         "Every error says in one sentence what happened, and what to do next. Its code never changes its meaning. Over "
         "HTTP it is `application/problem+json`, whose `type` is `/problems/<code>`: the REST interface shows there "
-        "what this page says of the code. On the command line it is one line on stderr and an exit code.",
+        "what this page says of the code. On the command line it is one line on stderr, which begins with the "
+        "code, and an exit code.",
     )
     written.heading("Exit codes")
     written.table(("exit code", "meaning"), [(code(number), meaning) for number, meaning in EXIT_CODES.items()])
@@ -145,6 +138,8 @@ def errors_page() -> Page:
     written.heading("Codes over HTTP only")
     http_codes = {name: f"HTTP {status.value}. {meaning}" for name, (status, meaning) in HTTP_CODES.items()}
     _sections(written, http_codes)
+    written.heading("Codes on the command line only")
+    _sections(written, {BAD_SETTING: "An environment variable has a value that cannot be used. Exit code 2."})
     written.heading("Reasons of dead letters")
     written.paragraph("A record that cannot be an event is kept as a dead letter, with its bytes.")
     written.paragraph("You can patch and replay it: see [dead letters](../how-to/dead-letters.md).")

@@ -320,8 +320,8 @@ def _becomes(is_so: Callable[[], bool], seconds: float = 120.0) -> bool:
 
 
 def _kind_of(stderr: str) -> str:
-    """The name of the error of a command."""
-    return next(iter(re.findall(r"\w+Error\b", stderr)), "nothing")
+    """The code of the error of a command."""
+    return next(iter(re.findall(r"^([a-z][a-z0-9_]*): .+ Next: ", stderr, re.MULTILINE)), "nothing")
 
 
 def rate_at(hour: int, most: float) -> float:

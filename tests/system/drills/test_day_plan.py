@@ -45,9 +45,9 @@ def test_a_day_has_steps_beyond_the_skew_in_both_directions() -> None:
 
 
 def test_a_day_is_kept_as_a_line_with_all_that_was_found() -> None:
-    day = Day(24, 7, refused={"CassandraUnavailableError": 2}, dead_letters={"not_json": 5}, wrong=["too much"])
+    day = Day(24, 7, refused={"store_unavailable": 2}, dead_letters={"not_json": 5}, wrong=["too much"])
 
     kept = json.loads(day.line())
 
-    assert (kept["hours"], kept["seed"], kept["refused"]) == (24, 7, {"CassandraUnavailableError": 2})
+    assert (kept["hours"], kept["seed"], kept["refused"]) == (24, 7, {"store_unavailable": 2})
     assert (kept["dead_letters"], kept["wrong"], kept["differing"]) == ({"not_json": 5}, ["too much"], 0)

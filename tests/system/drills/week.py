@@ -106,7 +106,7 @@ def published(stack: Stack) -> bool:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0 or CutNotReachedError.__name__ in done.stderr, done.stderr
+    assert done.returncode == 0 or CutNotReachedError.code in done.stderr, done.stderr
     return done.returncode == 0
 
 

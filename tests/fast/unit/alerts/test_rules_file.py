@@ -139,7 +139,7 @@ def test_one_invalid_rule_rejects_the_whole_file_and_its_place_is_named(
     code, printed = run("apply", "FILE", text=json.dumps({"rules": [good, as_text]}))
 
     assert code == 2
-    assert "BadRuleError: In `rules[1]`" in printed
+    assert "bad_rule: In `rules[1]`" in printed
     assert do in printed
     assert field.rpartition(".")[2] in printed
     assert versions.rows == []

@@ -117,6 +117,7 @@ def test_what_the_api_refuses_is_said_in_its_words() -> None:
     done = ask("net_sale", "--by", "total", *DAY)
 
     assert isinstance(done.exception, RequestError)
+    assert done.exception.code == "unknown_name"
     assert "net_sales" in done.exception.do
 
 

@@ -95,6 +95,6 @@ def test_a_home_that_is_a_file_is_named_before_anything_is_done(
 
     shown = capsys.readouterr()
     assert ended.value.code == 2
-    assert f"BadSetting: `GALATEA_HOME`: `{file}` is a file, and all state is kept in a folder." in " ".join(
+    assert f"bad_setting: `GALATEA_HOME`: `{file}` is a file, and all state is kept in a folder." in " ".join(
         f"{shown.out}{shown.err}".split()
     )

@@ -151,8 +151,8 @@ def test_a_component_that_takes_too_long_is_named_with_its_log_and_the_setting_a
 
 
 REPORTS = {
-    "print('OperatorError: the disk is full. Next: free some')": ("the disk is full", "free some"),
-    "print('BadSetting: GALATEA_X is `1.5.2`. Next: correct it')": ("GALATEA_X is `1.5.2`", "correct it"),
+    "print('operator_error: the disk is full. Next: free some')": ("the disk is full", "free some"),
+    "print('bad_setting: GALATEA_X is `1.5.2`. Next: correct it')": ("GALATEA_X is `1.5.2`", "correct it"),
     """print(r'event=process.stopped level=error message="the \\"log\\" is lost." do="galatea doctor"')""": (
         'the "log" is lost',
         "galatea doctor",
