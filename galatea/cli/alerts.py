@@ -8,8 +8,8 @@ import typer
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
-from galatea.cli.tenants import warn_of_unknown_tenants
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.tenants import warn_of_unknown_tenants
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -10,7 +10,7 @@ import typer
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 from master_dataset.errors import RequestError
 from master_dataset.registry.file_rows import plain_date
 from serving_layer.saved.annotations import FIRST_DAY, LAST_DAY, Annotations

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from deploy.console import print_message, print_table, text_output
 from deploy.settings import Settings
-from galatea.cli.rest import KeyFile, rest_client
+from galatea.cli.common.rest import KeyFile, rest_client
 from master_dataset.errors import RequestError
 
 if TYPE_CHECKING:

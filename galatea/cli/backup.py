@@ -7,7 +7,7 @@ from typer import Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 _TO = "Folder of the backups (default: GALATEA_BACKUP_DIR)."
 _WITHOUT = "Leave out offsets, because the topics or the master dataset are lost: see docs/how-to/disaster-recovery.md."

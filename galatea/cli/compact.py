@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 
 def compact(as_json: AsJson = False) -> None:

@@ -8,8 +8,8 @@ from typer import Argument, Option
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
-from galatea.cli.recompute_options import print_corrections
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.recomputes import print_corrections
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.responses.encoding import fields_of
 

@@ -11,7 +11,7 @@ import typer
 
 from deploy.console import ProgressSteps, print_fields, print_json, print_message, print_table, text_output
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 from master_dataset.errors import BadFileError, RequestError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from deploy.console import print_json, print_message
 from deploy.local.stack import down as stop
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 
 def down(as_json: AsJson = False) -> None:

@@ -7,7 +7,7 @@ from typer import Option
 
 from deploy.console import ProgressSteps, print_fields, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 
 def gc(

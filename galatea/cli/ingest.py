@@ -15,7 +15,7 @@ from typer import Argument, Exit, Option
 
 from deploy.console import is_terminal, print_json, print_message, stderr
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 from master_dataset.errors import BadFileError, OperatorError
 from master_dataset.sources import source_named
 

@@ -11,8 +11,8 @@ import typer
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
-from galatea.cli.tenants import registered_stores, warn_of_unknown_tenants
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.tenants import registered_stores, warn_of_unknown_tenants
 from master_dataset.errors import RequestError, UnknownNameError
 from serving_layer.keys.key import SCOPES, Key, checked_name_of_key, checked_scopes, checked_tenant_of_key
 from serving_layer.tables import AsyncSession, KeyTables

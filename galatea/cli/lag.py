@@ -7,7 +7,7 @@ from typer import Option
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

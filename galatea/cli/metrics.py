@@ -1,7 +1,7 @@
 """`galatea metrics`: the metrics that can be queried."""
 
 from deploy.console import print_json, print_table
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 from serving_layer.query.catalogue import Catalogue
 from views import registered_views
 from views.metrics import registered_metrics

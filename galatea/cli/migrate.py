@@ -7,7 +7,7 @@ from typer import Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 _NEW_KEY = "Go on with the key file of this home, because that of the deployment is lost."
 

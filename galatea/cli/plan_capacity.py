@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import BadParameter, Option
 
 from deploy.console import print_json, print_message, print_table
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 
 def _number(value: float) -> float:

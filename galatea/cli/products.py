@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from deploy.settings import Settings
-from galatea.cli.loaded_files import Tenant, print_listed, print_loaded
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.tenants import print_listed, print_loaded
 
+Tenant = Annotated[str, typer.Option("--tenant", help="Tenant that owns the products.")]
 app = typer.Typer(no_args_is_help=True, help="Load and list products.")
 
 

@@ -7,7 +7,7 @@ from typer import Argument, Exit, Option
 
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 from master_dataset.errors import RequestError
 
 if TYPE_CHECKING:

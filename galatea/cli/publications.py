@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deploy.cassandra import session_of
 from deploy.console import print_json, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.responses.publications import ListedPublication
 from serving_layer.tables import AsyncSession, PublishedTables

@@ -7,22 +7,8 @@ from typer import Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.options import AsJson, By
-from galatea.cli.recompute_options import (
-    DryRun,
-    First,
-    Full,
-    Last,
-    Stores,
-    Views,
-    Wait,
-    Why,
-    as_json_object,
-    exit_now,
-    one_line,
-    print_recompute,
-    request_of,
-)
+from galatea.cli.common.options import AsJson, By, DryRun, First, Full, Last, Stores, Views, Wait, Why
+from galatea.cli.common.recomputes import as_json_object, exit_now, one_line, print_recompute, request_of
 
 
 def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option

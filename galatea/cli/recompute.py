@@ -7,22 +7,8 @@ import typer
 
 from deploy.console import ProgressSteps, print_fields, print_json
 from deploy.settings import Settings
-from galatea.cli.options import AsJson, By
-from galatea.cli.recompute_options import (
-    DryRun,
-    First,
-    Full,
-    Last,
-    Stores,
-    Views,
-    Wait,
-    Why,
-    as_json_object,
-    exit_now,
-    one_line,
-    print_recompute,
-    request_of,
-)
+from galatea.cli.common.options import AsJson, By, DryRun, First, Full, Last, Stores, Views, Wait, Why
+from galatea.cli.common.recomputes import as_json_object, exit_now, one_line, print_recompute, request_of
 
 if TYPE_CHECKING:
     from views.control.recompute import Recompute

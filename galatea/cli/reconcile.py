@@ -7,7 +7,7 @@ from typer import Exit
 
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 
 class Counted(NamedTuple):

@@ -7,8 +7,8 @@ from typer import Option
 
 from deploy.console import print_json, print_message, text_output
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
-from galatea.cli.rest import KeyFile, rest_client
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.rest import KeyFile, rest_client
 from master_dataset.errors import RequestError, UnknownNameError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 _WITHOUT_KEY = "The key file of the backup is lost: sign its keys, and rotate its webhooks' secrets, one by one."
 

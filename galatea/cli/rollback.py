@@ -7,8 +7,8 @@ from typer import Argument, Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
-from galatea.cli.recompute_options import exit_now, print_corrections
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.recomputes import exit_now, print_corrections
 from serving_layer.admin.publications import MAX_PUBLICATION
 
 

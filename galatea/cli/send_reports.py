@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.rest import KeyFile, rest_client
+from galatea.cli.common.tenants import warn_of_unknown_tenants
 from galatea.cli.report import fetch, outcome
-from galatea.cli.rest import KeyFile, rest_client
-from galatea.cli.tenants import warn_of_unknown_tenants
 from master_dataset.errors import OperatorError
 
 if TYPE_CHECKING:

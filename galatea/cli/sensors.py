@@ -9,8 +9,8 @@ from typer import Option
 from deploy.console import print_message, print_table, text_output
 from deploy.settings import Settings
 from galatea.cli.ask import ids_of, plain
-from galatea.cli.options import AsJson
-from galatea.cli.rest import KeyFile, rest_client
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.rest import KeyFile, rest_client
 from master_dataset.errors import RequestError
 from master_dataset.registry.time_zones import zone_named
 from serving_layer.query.sensor_health import SILENT_AFTER

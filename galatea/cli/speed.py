@@ -7,7 +7,7 @@ import typer
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 if TYPE_CHECKING:
     from views.control.generation import Generations

@@ -11,7 +11,7 @@ import typer
 from deploy.console import print_json, print_message, print_table, text_output
 from deploy.local.nodes import reachable
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 from galatea.client.dataframes import without_formula
 from master_dataset.errors import DependencyUnavailableError, OperatorError, RequestError
 

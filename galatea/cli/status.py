@@ -5,7 +5,7 @@ from pathlib import Path
 from deploy.console import print_json, print_table, stdout
 from deploy.local.stack import status as read
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 
 def status(as_json: AsJson = False) -> None:

@@ -8,8 +8,8 @@ import typer
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
-from galatea.cli.tenants import registered_stores
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.tenants import registered_stores
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -9,7 +9,7 @@ from typer import Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """`galatea views`: the views that are computed."""
 
 from deploy.console import print_json, print_table
-from galatea.cli.options import AsJson
+from galatea.cli.common.options import AsJson
 from views import registered_views
 
 

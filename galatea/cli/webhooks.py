@@ -10,8 +10,8 @@ import typer
 
 from deploy.console import print_fields, print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.options import AsJson
-from galatea.cli.tenants import registered_stores, warn_of_unknown_tenants
+from galatea.cli.common.options import AsJson
+from galatea.cli.common.tenants import registered_stores, warn_of_unknown_tenants
 from master_dataset.errors import RequestError
 from serving_layer.responses.encoding import fields_of
 

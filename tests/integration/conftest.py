@@ -33,7 +33,7 @@ from deploy.local.supervisor import Supervisor
 from deploy.schema import migrate
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
-from galatea.cli.recompute_options import as_json_object
+from galatea.cli.common.recomputes import as_json_object
 from master_dataset.kafka.ingest import ingest
 from master_dataset.sources import source_named
 from tests.support.examples import IS_FULL

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from deploy.audit import CHANGES, Audit
 from galatea.cli import main as command_line
-from galatea.cli.recompute_options import exit_now
+from galatea.cli.common.recomputes import exit_now
 from master_dataset.errors import NothingPublishedError, OperatorError
 from serving_layer.api.caller import SAFE_METHODS
 from tests.support import World, receipt

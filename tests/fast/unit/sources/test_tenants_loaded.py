@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from deploy import cassandra
 from galatea.cli import keys
+from galatea.cli.common.tenants import warn_of_unknown_tenants
 from galatea.cli.main import app
-from galatea.cli.tenants import warn_of_unknown_tenants
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry import registration
 from master_dataset.registry.stores import Store

@@ -1,30 +1,18 @@
-"""Options and output shared by the commands that recompute: rebuild, recompute, rollback, corrections."""
+"""Requests and results of the commands that recompute: rebuild, recompute, rollback, corrections."""
 
 import os
 import sys
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
-from typer import Argument, Option
 
 from deploy.audit import end_command
 from deploy.console import print_message, print_table
 
 if TYPE_CHECKING:
     from views.control.recompute import LedgerTotals, Recompute, RecomputeRequest
-
-_DAY = ["%Y-%m-%d"]
-
-Views = Annotated[list[str] | None, Argument(metavar="VIEW", help="All views if none is named.")]
-First = Annotated[datetime | None, Option("--from", formats=_DAY, help="First UTC day of happened_at.")]
-Last = Annotated[datetime | None, Option("--to", formats=_DAY, help="Last UTC day of happened_at.")]
-Stores = Annotated[list[str] | None, Option("--store", help="Only days on which this store has events.")]
-Full = Annotated[bool, Option("--full", help="Recompute every day.")]
-Wait = Annotated[bool, Option("--wait", help="Include everything received before now; waits until the epoch ends.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Show what would change; publish nothing.")]
-Why = Annotated[str, Option("--why", help="Reason, recorded with the publication.")]
 
 
 def request_of(  # noqa: PLR0913 - one parameter per option

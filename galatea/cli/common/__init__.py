@@ -1,0 +1,1 @@
+"""What several commands share: options, tables, and access to the REST interface."""
