@@ -73,11 +73,16 @@ def list_annotations(
 
 @app.command()
 def remove(
-    id_: Annotated[str, typer.Argument(help="Id as shown by `annotations list`.")], tenant: Tenant = "default"
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Id as shown by `annotations list`.")],
+    tenant: Tenant = "default",
+    as_json: AsJson = False,
 ) -> None:
     """Remove an annotation."""
     _with(lambda annotations: annotations.remove(tenant, id_))
-    print_message(f"  annotation {id_} removed")
+    if as_json:
+        print_json({"tenant": tenant, "id": id_, "removed": True})
+    else:
+        print_message(f"  annotation {id_} removed")
 
 
 def _day(option: str, text: str) -> date:

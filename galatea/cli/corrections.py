@@ -24,7 +24,7 @@ SHOWN = ("view", "store", "window", "dimensions", "state", "shown", "corrected",
 def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     number: Annotated[
         int | None,
-        Argument(metavar="[N]", min=0, max=MAX_PUBLICATION, help="Number of a publication (default: the newest)."),
+        Argument(metavar="N", min=0, max=MAX_PUBLICATION, help="Number of a publication (default: the newest)."),
     ] = None,
     recompute: Annotated[
         str | None, Option("--recompute", metavar="ID", help="Corrections of a recompute or preview.")

@@ -114,7 +114,7 @@ Replayed = Annotated[
     bool | None, typer.Option("--replayed/--open", help="Only those that were sent again, or only those that were not.")
 ]
 Id = Annotated[str, typer.Argument(metavar="ID", help="topic/partition/offset")]
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="topic/partition/offset of each.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="topic/partition/offset of each.")]
 Body = Annotated[Path | None, typer.Option("--with", metavar="FILE", help="Send this record instead; `-` reads stdin.")]
 Put = Annotated[list[str] | None, typer.Option("--set", metavar="POINTER=JSON", help="Set a field; repeatable.")]
 SHOWN_TEXT = 4096

@@ -18,7 +18,7 @@ from serving_layer.keys.key import SCOPES, Key, checked_name_of_key, checked_sco
 from serving_layer.tables import AsyncSession, KeyTables
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
-Id = Annotated[str, typer.Argument(help="Id as shown by `keys list`.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id as shown by `keys list`.")]
 Found = TypeVar("Found")
 
 
@@ -32,7 +32,7 @@ def create(
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days until it expires.")] = 365,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and print it once. It becomes valid within five seconds."""
+    """Create a key and print it once. It becomes valid within two seconds."""
     now = datetime.now(UTC)
     checked_tenant_of_key(tenant)
     checked = checked_scopes(tenant, scope)
@@ -81,7 +81,7 @@ def rotate(
 
 @app.command()
 def revoke(id_: Id, as_json: AsJson = False) -> None:
-    """Revoke a key. It becomes invalid within five seconds."""
+    """Revoke a key. It becomes invalid within two seconds; while Cassandra does not respond, within five."""
     old = _found(id_)
     revoked = old.revoked(datetime.now(UTC))
     _with(lambda tables: tables.keep(revoked))
@@ -96,7 +96,7 @@ def sign(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids as shown by `keys list`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Accept keys whose rows this deployment has not written, as after a lost key file. Look first whose they are."""
+    """Accept keys whose rows this deployment has not written, as after a lost key file. Check who holds them first."""
     found = [replace(_found(each), is_signed=True) for each in ids]
 
     async def all_of(tables: KeyTables) -> None:

@@ -9,7 +9,7 @@ from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
 
-_NEW_KEY = "Go on with the key file of this home, because that of the deployment is lost."
+_NEW_KEY = "Use the key file of this home, because the deployment's is lost."
 
 
 def migrate(
@@ -18,14 +18,14 @@ def migrate(
         int, Option(min=0, metavar="SECONDS", help="How long every producer may take to notice added partitions.")
     ] = 630,
     leave_partitions: Annotated[
-        bool, Option("--leave-partitions", help="Add no partitions: for processes that run this before they start.")
+        bool, Option("--leave-partitions", help="Do not add partitions. For containers that migrate before they start.")
     ] = False,
     new_secrets_key: Annotated[bool, Option("--new-secrets-key", help=_NEW_KEY)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create or upgrade topics, tables and folders: of the local stack while it runs, or of your own clusters.
 
-    It shows first what it will do. It is safe to repeat it, also from several machines at once.
+    Shows the plan first. Safe to repeat, also from several machines at once.
     """
     from deploy.local.home import changed_settings, record_settings
     from deploy.migration import Change, TableMigration, TopicMigration, missing_folders

@@ -25,8 +25,8 @@ def report(  # noqa: PLR0913 - the options of the command
         str | None, Option("--day", help="A business date of the period. Default: the newest one that is over.")
     ] = None,
     to: Annotated[list[str] | None, Option("--to", help="Send it to this address; repeatable.")] = None,
-    attach_pdf: Annotated[bool, Option("--attach-pdf", help="The mail has it as a PDF, too.")] = False,
-    again: Annotated[bool, Option("--again", help="Send it also to those who have got it already.")] = False,
+    attach_pdf: Annotated[bool, Option("--attach-pdf", help="Attach the report as a PDF.")] = False,
+    again: Annotated[bool, Option("--again", help="Also send it to recipients who already received it.")] = False,
     html: Annotated[Path | None, Option("--html", help="Write it into this file.")] = None,
     pdf: Annotated[Path | None, Option("--pdf", help="Write it into this file, with Chromium.")] = None,
     language: Annotated[str, Option("--language", help="Language of the report: en, de, sk or es.")] = "en",

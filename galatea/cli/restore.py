@@ -10,7 +10,7 @@ from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
 
-_WITHOUT_KEY = "The key file of the backup is lost: sign its keys, and rotate its webhooks' secrets, one by one."
+_WITHOUT_KEY = "Restore although the key file is lost; then sign keys and rotate webhook secrets."
 
 
 def restore(
@@ -19,7 +19,7 @@ def restore(
     without_key: Annotated[bool, Option("--without-key", help=_WITHOUT_KEY)] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Restore a backup into an empty Cassandra; it shows first what it will do. To go on after a kill, run it again."""
+    """Restore a backup into an empty Cassandra. Shows the plan first. If it is killed, run it again to continue."""
     from deploy.backup.restore import Restore
     from deploy.backup.rows import CassandraKeyspace
     from deploy.cassandra import session_of

@@ -3,11 +3,11 @@
 from getpass import getuser
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.common.options import AsJson
+from galatea.cli.common.options import AsJson, By, DryRun, Why
 from galatea.cli.common.recomputes import exit_now, print_corrections
 from serving_layer.admin.publications import MAX_PUBLICATION
 
@@ -17,10 +17,9 @@ def rollback(
         int,
         Argument(metavar="N", min=0, max=MAX_PUBLICATION, help="Number of a publication; see galatea publications."),
     ],
-    dry_run: Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")] = False,
-    why: Annotated[
-        str, Option("--why", help="Reason, recorded with the publication.")
-    ] = "requested on the command line",
+    dry_run: DryRun = False,
+    why: Why = "requested on the command line",
+    by: By = "",
     as_json: AsJson = False,
 ) -> None:
     """Publish the cells and the cut of publication N again, under a new number. Readers switch to it at once."""
@@ -30,11 +29,11 @@ def rollback(
     lower_priority(BACKGROUND_NICENESS)  # questions go first
     settings = Settings()
     with ProgressSteps("rollback") as steps:
-        done = rollback_of(settings).run(number, why, getuser(), steps, dry_run=dry_run)
-        would = "would show" if dry_run else "shows"
+        done = rollback_of(settings).run(number, why, by or getuser(), steps, dry_run=dry_run)
+        would = "would restore" if dry_run else "restores"
         cut = f"{done.cut:%Y-%m-%d %H:%M:%S} UTC"
-        print_message(f"  publication {done.publication} {would} publication {number} again, cut {cut}")
-        print_message(f"  {done.partitions} days of views change")
+        print_message(f"  publication {done.publication} {would} publication {number} (cut {cut})")
+        print_message(f"  {done.partitions} (view, day) partitions change")
         if dry_run and done.builds_generation:
             print_message(
                 "  a generation of the speed layer would be built first, because the current one starts after that cut"

@@ -24,7 +24,9 @@ app = typer.Typer(no_args_is_help=True, help="Register and list stores.")
 @app.command()
 def load(
     file: Annotated[Path, typer.Argument(help="stores.yaml: a list `stores` of {id, timezone, ...}.")],
-    is_lost: Annotated[bool, typer.Option("--restore", help="Restore lost stores; FILE says how they were.")] = False,
+    is_lost: Annotated[
+        bool, typer.Option("--restore", help="Re-register stores that Cassandra lost, as they were.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Register the stores in FILE, or change registered ones."""

@@ -23,6 +23,7 @@ from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 
 _NODES = "1 or 3, fixed when a home is created. With three, one may fail."
+_AS_CREATED = "as created, else 1"
 _SECURE = "Encrypt all connections and ask for logins. Fixed when a home is created."
 _NO_AIRFLOW = "Start without Airflow: nothing is rebuilt on schedule."
 _AIRFLOW_SECONDS = 180.0
@@ -34,8 +35,8 @@ def up(  # noqa: PLR0913, PLR0917 - Typer makes options of them
     without_airflow: Annotated[bool, Option("--without-airflow", help=_NO_AIRFLOW)] = False,
     only: Annotated[str, Option("--only", help="Only these components, separated by commas.")] = "",
     secure: Annotated[bool, Option("--secure", help=_SECURE)] = False,
-    brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=False)] = 0,
-    cassandra: Annotated[int, Option("--cassandra", help=f"Cassandra nodes, {_NODES}", show_default=False)] = 0,
+    brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=_AS_CREATED)] = 0,
+    cassandra: Annotated[int, Option("--cassandra", help=f"Cassandra nodes, {_NODES}", show_default=_AS_CREATED)] = 0,
 ) -> None:
     """Start brokers, Cassandra, Galatea's processes and Airflow; run until Ctrl-C or `galatea down`."""
     nodes = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}

@@ -6,7 +6,7 @@ from views import registered_views
 
 
 def views(as_json: AsJson = False) -> None:
-    """List every view with its question, source, dimensions and states."""
+    """List every view with its source, dimensions and question; `--json` also lists its states."""
     listed = [
         {
             "view": view.name,
@@ -21,4 +21,10 @@ def views(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"views": listed})
         return
-    print_table(("view", "source", "question"), [(each["view"], each["source"], each["question"]) for each in listed])
+    print_table(
+        ("view", "source", "dimensions", "question"),
+        [
+            (view.name, view.source.topic, ", ".join(view.dimensions), view.question.partition("\n\n")[0])
+            for view in registered_views()
+        ],
+    )

@@ -124,7 +124,7 @@ def try_out(id_: Id, as_json: AsJson = False) -> None:
 def skip(
     id_: Id,
     record: Annotated[
-        str, typer.Argument(metavar="[RECORD]", help="topic/partition/offset; not needed if only one record blocks.")
+        str, typer.Argument(metavar="RECORD", help="topic/partition/offset; not needed if only one record blocks.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:

@@ -44,7 +44,7 @@ def _describe_view(written: Page, view: View) -> None:
     written.paragraph(text)
     written.table(("dimension", "expression"), [(code(name), code(sql)) for name, sql in view.dimensions.items()])
     written.table(
-        ("state", "one row gives", "joined by"),
+        ("state", "expression", "aggregate"),
         [(code(name), code(column.of), column.by) for name, column in view.columns.items()],
     )
 
@@ -111,13 +111,13 @@ def metrics_page() -> Page:
         "state of the first view. `views/core/formula.py` says what a formula can contain.",
     )
     written.table(
-        ("metric", "name", "unit", "formula", "views", "flags", "of nothing"),
+        ("metric", "name", "unit", "formula", "views", "flags", "without data"),
         [(*_described(each), _of_nothing(each)) for each in metrics],
     )
     written.heading("Examples")
     written.paragraph("Computed by the code from the states on the left, where money is in cents.")
     written.table(
-        ("metric", "of", "is", "origin"),
+        ("metric", "input", "result", "origin"),
         [(code(each.id), _given(each.example), code(_worked(each)), each.note) for each in metrics],
     )
     for heading, text in RULES.items():
@@ -183,7 +183,7 @@ def _describe_source(written: Page, source: Source[Any]) -> None:
         f"{code(source.happened_at)}. Two records are deliveries of the same event if they are equal in "
         f"{codes(source.identity)}."
     )
-    written.table(("field", "type", "may be absent", "what it says", "what it takes"), _fields(source.fields, ""))
+    written.table(("field", "type", "optional", "description", "allowed values"), _fields(source.fields, ""))
     written.paragraph(f"For example, and [as a schema](schemas/{source.topic}.schema.json):")
     written.code(json.dumps(source.example, ensure_ascii=False))
     written.heading(f"Columns of `{source.topic}`", 3)
@@ -194,7 +194,7 @@ def _describe_source(written: Page, source: Source[Any]) -> None:
     columns = [(code(each.name), code(each.type)) for each in arrow_fields(source.payload)]
     written.table(("column", "Arrow type"), columns)
     if source.flags:
-        written.paragraph("What is odd about an event stands in `flags`; it counts all the same.")
+        written.paragraph("`flags` marks unusual events. They still count.")
         written.table(("flag", "meaning"), [(code(flag), meaning) for flag, meaning in source.flags.items()])
 
 

@@ -74,7 +74,7 @@ def _bounds(schema: Mapping[str, Any]) -> str:
     words = {"minimum": "at least", "maximum": "at most", "maxLength": "at most", "maxItems": "at most"}
     units = {"maxLength": " characters", "maxItems": " entries"}
     known = {name: schema[name] for name in words if name in schema and schema[name] != MAX_PUBLICATION}
-    bounds = [f"{words[name]} {bound}{units.get(name, '')}" for name, bound in known.items()]
+    bounds = [f"{words[name]} {bound:.15g}{units.get(name, '')}" for name, bound in known.items()]
     return " and ".join(bounds).capitalize()
 
 

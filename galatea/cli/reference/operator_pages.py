@@ -100,9 +100,14 @@ def _below(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 def _row(each: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's own
     is_argument = not each.opts[0].startswith("-")
     repeats = "..." if is_argument and each.nargs == -1 else ""
-    name = (each.metavar or each.name.upper()).removesuffix("...") + repeats if is_argument else each.opts[0]
+    if is_argument:
+        name = (each.metavar or each.name.upper()).removesuffix("...") + repeats
+    else:
+        name = " / ".join([*each.opts[:1], *each.secondary_opts[:1]])
     unset = each.default in (None, "", ()) or getattr(each, "is_flag", False)
     default = "required" if each.required else "" if unset else code(each.default)
+    if isinstance(each.show_default, str):
+        default = each.show_default
     return code(name), default, each.help or ""
 
 
