@@ -57,30 +57,7 @@ def metric(
         metric: its id, such as `net_sales`.
         start: inclusive; a local date of the store, an instant with its offset, or relative, such as `-7d`.
         end: exclusive; as `start`; by default the end of today.
-        range: such as `last_7_days` or `month_to_date`, instead of `start` and `end`.
-        store: ids; by default all stores that the key can see. More than fit in one response are read in pages, all
-            of one version.
-        grain: `15m`, `hour`, `day`, `week`, `month`, `year`, `weekday`, `hour_of_week` or `total`.
-        by: what has a series of its own: dimensions, and `total` or `group:<name>` instead of each store.
-        sort: order of the series: `value`, `-value`, `change`, `-change` or `name`.
-        top: how many series to keep; the others are added up in one.
-        share: adds to each value its percentage of the total.
-        attributes: `as_then` for the groups and products of each day, or `current`.
-        category: only products of this category or below, by its path; a list: of any of them.
-        brand: only products of this brand; a list: of any of them.
-        sku: only these SKUs.
-        compare: such as `previous_week`; then points have `before` and `change`.
-        hours: `all` or `open`.
-        timezone: an IANA name; by default that of each store.
-        as_of: number of the publication to read; by default the newest, and speed.
-        partial: accept an answer from batch alone while speed is missing.
-        comp: only comparable stores.
-        only_covered: only windows with sensor coverage.
-        context: `holidays`, `weather` or both.
-        limit: stores per answer, to read pages yourself.
-        after: the `next` of the answer before.
-        at_least: a token of events that the answer has to contain; `read_your_writes` does that by itself.
-        max_staleness: such as `5s`: the answer contains everything that was received until so long before the request.
+        options: see `MetricOptions`.
 
     Returns:
         A series per store (or group, or total) and combination of dimensions. A value is None if it cannot be known.
@@ -105,7 +82,7 @@ def several(
         metrics: their ids.
         start: inclusive; a local date of the stores, or an instant with its offset.
         end: exclusive; as `start`.
-        options: as of `metric`.
+        options: see `MetricOptions`.
 
     Returns:
         An answer per metric, in the order of `metrics`.

@@ -43,16 +43,34 @@ TOO_MANY_STORES, TOO_LONG = "too_many_stores", "range_too_long"
 class MetricOptions(TypedDict, total=False):
     """Optional arguments of `metric` and `several`. What is left out has the default of the API.
 
-    `store`: ids; by default all stores that the key can see. `grain`: `15m`, `hour`, `day`, `week`, `month`, `year`,
-    `weekday`, `hour_of_week` or `total`. `by`: what has a series of its own. `sort`, `top`, `share`, `attributes`: of
-    the series. `category`, `brand`, `sku`: only these products. `range`: instead of `start` and `end`. `compare`: such
-    as `previous_week`. `hours`: `all` or `open`. `timezone`: an IANA name; by default that of each store. `as_of`:
-    number of the publication to read. `partial`: accept an answer from batch alone while speed is missing. `comp`: only
-    comparable stores. `only_covered`: only windows with sensor coverage. `context`: `holidays`, `weather`. `limit`:
-    stores per answer, to read pages yourself. `after`: the `next` of the answer before. `at_least`: a token of events
-    that the answer has to contain. `max_staleness`: such as `5s`, likewise of everything received until then.
+    Attributes:
+        range: such as `last_7_days` or `month_to_date`, instead of `start` and `end`.
+        store: ids; by default all stores that the key can see. More than fit in one response are read in pages, all
+            of one version.
+        grain: `15m`, `hour`, `day`, `week`, `month`, `year`, `weekday`, `hour_of_week` or `total`.
+        by: what has a series of its own: dimensions, and `total` or `group:<name>` instead of each store.
+        sort: order of the series: `value`, `-value`, `change`, `-change` or `name`.
+        top: how many series to keep; the others are added up in one.
+        share: adds to each value its percentage of the total.
+        attributes: `as_then` for the groups and products of each day, or `current`.
+        category: only products of this category or below, by its path; a list: of any of them.
+        brand: only products of this brand; a list: of any of them.
+        sku: only these SKUs.
+        compare: such as `previous_week`; then points have `before` and `change`.
+        hours: `all` or `open`.
+        timezone: an IANA name; by default that of each store.
+        as_of: number of the publication to read; by default the newest, and speed.
+        partial: accept an answer from batch alone while speed is missing.
+        comp: only comparable stores.
+        only_covered: only windows with sensor coverage.
+        context: `holidays`, `weather` or both.
+        limit: stores per answer, to read pages yourself.
+        after: the `next` of the answer before.
+        at_least: a token of events that the answer has to contain; `read_your_writes` does that by itself.
+        max_staleness: such as `5s`: the answer contains everything that was received until so long before the request.
     """
 
+    range: str
     store: Ids
     grain: str
     by: Names
@@ -63,7 +81,6 @@ class MetricOptions(TypedDict, total=False):
     category: Names
     brand: Names
     sku: Ids
-    range: str
     compare: str
     hours: str
     timezone: str
