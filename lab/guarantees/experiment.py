@@ -39,7 +39,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True)
 class Experiment:
-    """`EXPERIMENT` of a module in `experiments`. `shows`: the concept, for the table."""
+    """A constant of a module in `experiments`. `shows`: the concept, for the table."""
 
     id: str
     shows: str
@@ -50,8 +50,9 @@ class Experiment:
 @cache
 def registered() -> Mapping[str, Experiment]:
     """Return all experiments by id, sorted."""
-    names = sorted(each.name for each in pkgutil.iter_modules(experiments.__path__))
-    found = [importlib.import_module(f"{experiments.__name__}.{name}").EXPERIMENT for name in names]
+    names = (each.name for each in pkgutil.iter_modules(experiments.__path__))
+    modules = [importlib.import_module(f"{experiments.__name__}.{name}") for name in names]
+    found = [each for module in modules for each in vars(module).values() if isinstance(each, Experiment)]
     return {each.id: each for each in sorted(found, key=lambda each: each.id)}
 
 

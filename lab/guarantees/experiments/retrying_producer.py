@@ -1,9 +1,12 @@
-"""P06, retries of a producer make duplicates: the record was written, but its acknowledgement is lost.
+"""P06, retries of a producer make duplicates, and P07, the idempotent producer, whose retries do not.
 
-The fault proxy drops ten responses of the broker and closes the connection. A producer cannot know whether the request
-or the response was lost, so it resends, and the log has the record twice. Without retries it reports a failure instead,
-although the record was written: "failed" means unknown. Galatea's senders do this every day, so identity, not
-transport, decides what a duplicate is.
+P06: the record was written, but its acknowledgement is lost. The fault proxy drops ten responses of the broker and
+closes the connection. A producer cannot know whether the request or the response was lost, so it resends, and the log
+has the record twice. Without retries it reports a failure instead, although the record was written: "failed" means
+unknown. Galatea's senders do this every day, so identity, not transport, decides what a duplicate is.
+
+P07: the same lost acknowledgements, and the same retries. But the broker tracks sequence numbers per producer and
+partition, and acknowledges a repetition without writing it. Every producer of Galatea is idempotent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,17 +17,17 @@ from lab.guarantees.experiment import Experiment, ExperimentSetup, Need
 from lab.guarantees.results import Bound, Result, count_numbers, exactly
 
 
-def run(setup: ExperimentSetup) -> Sequence[Result]:
+def without_idempotence(setup: ExperimentSetup) -> Sequence[Result]:
     """With retries, and without."""
     records, faults = setup.size.records, setup.size.faults
     return [
-        lost_answers(
+        _lost_answers(
             setup,
             "p06",
             "no idempotence, acks=all",
             {"duplicated": exactly(faults), "ok": exactly(records), "log": exactly(records + faults)},
         ),
-        lost_answers(
+        _lost_answers(
             setup,
             "p06-once",
             "no idempotence, no retries",
@@ -34,7 +37,14 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     ]
 
 
-def lost_answers(
+def idempotent(setup: ExperimentSetup) -> Sequence[Result]:
+    """P06 with one setting changed."""
+    records = setup.size.records
+    expected = {"ok": exactly(records), "log": exactly(records)}
+    return [_lost_answers(setup, "p07", "idempotent, acks=all", expected, enable_idempotence=True)]
+
+
+def _lost_answers(
     setup: ExperimentSetup, name: str, mode: str, expected: Mapping[str, Bound], **more: float | bool
 ) -> Result:
     """Send the numbers one at a time while the fault proxy drops so many responses."""
@@ -50,4 +60,5 @@ def lost_answers(
     return Result(mode, "acknowledgements lost", size.records, count_numbers(size.records, *seen), bounds, counted)
 
 
-EXPERIMENT = Experiment("P06", "a producer's retry makes duplicates", run, Need.FAULT_PROXY)
+RETRYING_PRODUCER = Experiment("P06", "a producer's retry makes duplicates", without_idempotence, Need.FAULT_PROXY)
+IDEMPOTENT_PRODUCER = Experiment("P07", "idempotent producer", idempotent, Need.FAULT_PROXY)

@@ -36,7 +36,7 @@ def test_a_death_is_as_sudden_as_a_power_cut_to_the_process(tmp_path: Path) -> N
 
 def test_a_child_that_fails_is_distinguished_from_one_that_was_killed() -> None:
     with pytest.raises(OperatorError, match=r"ended with 1: .*unexpected keyword argument 'weather'"):
-        run_child("lab.guarantees.experiments.at_most_once", {"weather": "fine"})
+        run_child("lab.guarantees.experiments.commit_order", {"weather": "fine"})
 
 
 def test_a_journal_that_nobody_has_begun_is_empty(tmp_path: Path) -> None:
