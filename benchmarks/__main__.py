@@ -60,8 +60,12 @@ NAMES = (*STACK, *ALONE)
 def main() -> int:
     """Exit 1 if a promise is missed. If a part fails, what was measured before it is shown and kept all the same."""
     arguments = _arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends what was started, too
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))  # stdout is the table
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # so that processes that were started end too
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING)
+    )  # keeps the log off stdout, which has the table
     load = Load()
     rows: list[Measured] = []
     try:

@@ -33,7 +33,7 @@ FULL = 300
 """Events that are timed: each is the first of a store of its own."""
 FIRST_STORE = 10_000
 PER_SECOND = 200
-PAUSE = 0.13  # in no step with anything
+PAUSE = 0.13  # seconds; not a multiple of any period
 GIVE_UP = 120.0
 WARM_UP = 5
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "15m", "above": 0}

@@ -208,7 +208,7 @@ class _PointRead:
         names = "view_name, store, month, run, day"
         self._values = tuple(session.execute(f"SELECT {names} FROM batch_cells LIMIT 1").one())  # noqa: S608 - names of columns
         where = " AND ".join(f"{name} = ?" for name in names.split(", "))
-        self._select = session.prepare(f"SELECT block FROM batch_cells WHERE {where}")  # noqa: S608 - likewise
+        self._select = session.prepare(f"SELECT block FROM batch_cells WHERE {where}")  # noqa: S608 - names of columns
         self._session = session
 
     def __call__(self, seconds: float) -> list[float]:

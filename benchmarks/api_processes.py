@@ -50,7 +50,7 @@ def several(settings: "Settings") -> Iterator[Measured]:
     with _processes(settings, port) as pids, ProcessPoolExecutor(CLIENTS, get_context("spawn")) as clients:
         both = ((question, [own]), (question._replace(port=port), pids))
         for each in both:
-            _measure(clients, *each)  # warm
+            _measure(clients, *each)  # warm-up
         rounds = [tuple(_measure(clients, *each) for each in both) for _ in range(ROUNDS)]
     one, two = ([each[of] for each in rounds] for of in (0, 1))
     cores = os.cpu_count() or 1

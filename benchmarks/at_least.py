@@ -70,5 +70,5 @@ def _asked(connection: http.client.HTTPConnection, headers: dict[str, str]) -> f
     connection.request("GET", QUESTION, headers=headers)
     response = connection.getresponse()
     said = response.read()
-    assert response.status == OK, said  # noqa: S101 - likewise
+    assert response.status == OK, said  # noqa: S101 - a benchmark
     return (time.perf_counter() - began) * 1000

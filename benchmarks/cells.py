@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 FULL = 30_000
 ROUNDS = 3
-STORES, WINDOWS = 100, 56  # 14 opening hours
-CELLS_OF_A_MINUTE = 8  # of one store, view and micro-batch
+STORES, WINDOWS = 100, 56  # windows of 14 opening hours
+CELLS_OF_A_MINUTE = 8  # cells of one store and view in a micro-batch
 IN_FLIGHT = 32
 TTL, EPOCH = timedelta(days=7), timedelta(minutes=5)
 FIRST_DAY = date(2026, 1, 1)
@@ -110,7 +110,7 @@ def _cells(rng: random.Random, view: View, windows: Sequence[int]) -> Cells:
 
 
 def _speed(session: "Session", size: int) -> Measured:
-    views = [view for view in registered_views() if not view.counts_visits]  # visits are written by the driver
+    views = [view for view in registered_views() if not view.counts_visits]  # the driver writes visits
     shapes = shapes_of(views)
     placed = _placed(views, size // ROUNDS)
     ours, beside = [], []

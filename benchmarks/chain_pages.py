@@ -52,7 +52,7 @@ def _measured(settings: "Settings") -> Iterator[Measured]:
     with httpx.Client(base_url=base, trust_env=False, timeout=120) as client:
         first = {path: timed(lambda path=path: _first_byte(client, path))[0] for path in PAGES}  # type: ignore[misc]
         warm = {path: [timed(lambda path=path: _first_byte(client, path))[0] for _ in range(ROUNDS)] for path in PAGES}  # type: ignore[misc]
-        weights = {path: weight_without_data(client, path) for path in OVERVIEW}  # rows of stores are data
+        weights = {path: weight_without_data(client, path) for path in OVERVIEW}  # without the rows of stores
     p95 = {path: round(percentile(seconds, 0.95), 4) for path, seconds in warm.items()}
     details = {"p95": p95, "first visit": {path: round(seconds, 4) for path, seconds in first.items()}}
     yield Measured(

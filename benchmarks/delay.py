@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 AIM_SECONDS = 1.0
 ASK_EVERY = 0.05
-PAUSE = 0.37  # between two timed receipts, in no step with anything
+PAUSE = 0.37  # seconds between timed receipts; not a multiple of any period
 GIVE_UP = 300.0
-WARM_UP = 3  # receipts, however long they take
+WARM_UP = 3  # receipts that are not timed
 
 
 def delays(settings: "Settings", probes: int) -> list[Measured]:
@@ -86,7 +86,7 @@ def _timed(settings: "Settings", probes: int) -> list[float]:
 
 
 def _asking(settings: "Settings") -> httpx.Client:
-    key = (settings.home / "operator.key").read_text().strip()  # the shop is not registered
+    key = (settings.home / "operator.key").read_text().strip()  # the store is not registered
     headers, trust = {"Authorization": f"Bearer {key}"}, settings.api_trust
     return httpx.Client(base_url=settings.api_url, headers=headers, trust_env=False, timeout=30, verify=trust)
 

@@ -23,8 +23,8 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
-CUT = datetime(2100, 1, 1, tzinfo=UTC)  # after everything in the generated table
-CHANGED, FEWEST = 0.05, 20  # of a day's receipts come late
+CUT = datetime(2100, 1, 1, tzinfo=UTC)  # later than every event of the generated table
+CHANGED, FEWEST = 0.05, 20  # share and minimum number of a day's receipts that are late
 
 Rebuilt = dict[str, Any]
 """What `benchmarks.one_rebuild` prints."""
@@ -33,7 +33,7 @@ Rebuilt = dict[str, Any]
 class History:
     """Of two with as many receipts a day the shorter one is the beginning of the longer one, to the last receipt."""
 
-    def __init__(  # noqa: PLR0913 - what is sold when, and of it what is published
+    def __init__(  # noqa: PLR0913 - the parameters of a history
         self,
         settings: "Settings",
         receipts: int,
@@ -47,7 +47,7 @@ class History:
         self._settings, self._days, self._first_day, self._cut = settings, days, first_day, cut
         Path(settings.paths.master_uri).mkdir()
         for topic, source in registered_sources().items():
-            if topic != POS_TRANSACTIONS.topic:  # an archive that was started has all of them
+            if topic != POS_TRANSACTIONS.topic:  # a started archive has created all tables
                 path = f"{settings.paths.master_uri}/{topic}"
                 DeltaTable.create(path, Schema.from_arrow(event_schema(source)), partition_by=["day"])
         self.master = make(Path(settings.paths.master_uri) / POS_TRANSACTIONS.topic, receipts, days, first_day, shape)

@@ -57,7 +57,7 @@ def listened(settings: "Settings") -> Iterator[Measured]:
 def _follow(settings: "Settings") -> bytes:
     today = datetime.now(UTC).date()
     query = {"store": PROBE, "from": today, "to": today + timedelta(days=1), "timezone": "UTC"}
-    key = (settings.home / "operator.key").read_text().strip()  # the shop is not registered
+    key = (settings.home / "operator.key").read_text().strip()  # the store is not registered
     head = (
         f"GET /v1/live/net_sales?{urlencode(query)} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
     )

@@ -59,7 +59,7 @@ def own_home(**more: str) -> Iterator[Settings]:
 
 def running(settings: Settings, *names: str) -> Stack:
     """The components of these names, or all of them."""
-    session_of.cache_clear()  # the Cassandra of the previous stack has stopped
+    session_of.cache_clear()  # its session belongs to the previous stack
     return Stack(settings, only=names)
 
 

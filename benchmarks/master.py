@@ -121,9 +121,9 @@ def _receipts(rng: np.random.Generator, day: date, receipts: int, shape: Shape) 
     identity = pc.binary_join_element_wise('["', texts[0], '","', texts[1], '","', texts[2], '",', texts[3], "]", "")
     counts = rng.integers(1, shape.lines + 1, receipts)
     items, cents, units = _items(rng, counts, shape)
-    hashes = rng.integers(-(2**63), 2**63 - 1, (2, receipts))  # equal only where the row is repeated
+    hashes = rng.integers(-(2**63), 2**63 - 1, (2, receipts))  # equal only for repeated rows
     instant = pa.timestamp("us", tz="UTC")
-    returned = rng.random(receipts) < 0.02  # noqa: PLR2004 - the share of receipts that give money back
+    returned = rng.random(receipts) < 0.02  # noqa: PLR2004 - share of returns
     nothing, never = np.zeros(receipts, "int64"), pa.array(np.zeros(receipts, "bool"))
     columns = {
         "topic": pa.repeat("pos_transactions", receipts),
@@ -154,7 +154,7 @@ def _receipts(rng: np.random.Generator, day: date, receipts: int, shape: Shape) 
         kind = schema.field(name).type
         columns[name] = pa.ListArray.from_arrays(empty, pa.array([], kind.value_type), type=kind)
     columns["value"] = pa.repeat(pa.scalar(b"{}"), receipts)
-    for field in schema:  # what a till may leave out
+    for field in schema:  # optional fields
         if field.name not in columns and field.name not in {"day", "partition", "offset"}:
             columns[field.name] = pa.nulls(receipts, field.type)
     return pa.table(columns), int(counts.sum())
@@ -165,7 +165,7 @@ def _items(rng: np.random.Generator, counts: np.ndarray, shape: Shape) -> tuple[
     starts = np.concatenate([[0], np.cumsum(counts)])
     total = int(starts[-1])
     skus = pc.cast(pa.array(np.arange(8_580_000, 8_580_000 + shape.skus)), pa.string())
-    ranks = (shape.skus * rng.random(total) ** shape.skew).astype("int32")  # some are sold far more often than others
+    ranks = (shape.skus * rng.random(total) ** shape.skew).astype("int32")  # sales are skewed
     cents, units = rng.integers(50, 2000, total), rng.integers(1, 4, total)
     kind = event_schema(POS_TRANSACTIONS).field("items").type
     children = [skus.take(pa.array(ranks)), pa.array(cents), pa.array(units), pa.array(np.ones(total, "bool"))]

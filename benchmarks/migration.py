@@ -36,7 +36,7 @@ def migration(size: int) -> "Iterator[Measured]":
         address = settings.cassandra.address
         first = [file for file in Path(schema.__file__).parent.glob("*.cql") if file.name <= FIRST_RELEASE]
         session, keyspace = connect(replace(address, keyspace=None)), "bench_migration"
-        with patch.object(schema, "_files", lambda: sorted(first)):  # as of that release
+        with patch.object(schema, "_files", lambda: sorted(first)):  # the schema of the first release
             schema.migrate(session, keyspace)
         run = LargeRun.of(size, "bench")
         own = replace(address, keyspace=keyspace)

@@ -37,7 +37,7 @@ class Steps:
         """None yet."""
         self._began: dict[str, float] = {}
 
-    def step(self, done: int, total: int, what: str) -> None:  # noqa: ARG002 - what is done is not asked for
+    def step(self, done: int, total: int, what: str) -> None:  # noqa: ARG002 - progress is not shown
         """Called as it begins and as it goes on, then with how fast behind its name."""
         self._began.setdefault(what.partition("   ")[0], time.monotonic())
 

@@ -79,13 +79,13 @@ def _producer(kafka: KafkaConnection, name: str, number: int) -> Any:  # noqa: A
     )
 
 
-def _transact(producer: Any, records: Sequence[bytes]) -> None:  # noqa: ANN401 - likewise
+def _transact(producer: Any, records: Sequence[bytes]) -> None:  # noqa: ANN401 - confluent_kafka ships no types
     producer.begin_transaction()
     _send(producer, records)
     producer.commit_transaction(CALL_SECONDS)
 
 
-def _send(producer: Any, records: Sequence[bytes]) -> None:  # noqa: ANN401 - likewise
+def _send(producer: Any, records: Sequence[bytes]) -> None:  # noqa: ANN401 - confluent_kafka ships no types
     """RuntimeError unless each is acknowledged."""
     acknowledged = 0
 

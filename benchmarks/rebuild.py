@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FULL = 5_000_000
-PER_DAY = 80_000  # receipts: the files are as large as 100 shops make them
+PER_DAY = 80_000  # receipts, as many as 100 stores have
 AT_LEAST = 0.2
 CUT = datetime(2100, 1, 1, tzinfo=UTC)
 VIEWS = ("sales", "sales_by_sku", "sales_by_till")

@@ -101,4 +101,4 @@ def keep(rows: Sequence[Measured], machine: dict[str, object], size: int) -> Pat
 
 
 def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"  # noqa: PLR2004 - digits that say something
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"  # noqa: PLR2004 - three significant digits

@@ -27,7 +27,7 @@ async def serve(port: int, seconds: float, file: TextIO) -> None:
                 await asyncio.sleep(seconds)
                 payloads = [[each["store"], each["value"], each["alert_id"]] for each in alerts]
                 file.write(orjson.dumps([came, time.time(), fields["idempotency-key"], payloads]).decode() + "\n")
-                file.flush()  # before the answer: what is acknowledged is known
+                file.flush()  # before the response, so that every acknowledged call is in the file
                 writer.write(ANSWER)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):

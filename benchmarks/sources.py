@@ -87,7 +87,7 @@ def _open() -> Measured:
     [stretch] = one.stretches
     whose = VisitKey("1", f"{1:032x}", 20_000)
     parts = (one, one.stretches, stretch, whose, whose.device, *(1 << 40,) * 7)
-    size = sum(map(sys.getsizeof, parts)) + 100  # and its place in an ordered dictionary
+    size = sum(map(sys.getsizeof, parts)) + 100  # plus an entry in an OrderedDict
     return Measured(
         "sources, a device around",
         size,

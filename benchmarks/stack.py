@@ -62,7 +62,7 @@ def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[M
         with in_background(ReceiptStream(settings, POS_TRANSACTIONS.topic)):
             _rebuild(memory)
         memory.phase = "ingest"
-        again = lines[: len(lines) // 3]  # the same receipts: every one a duplicate
+        again = lines[: len(lines) // 3]  # resends the same receipts as duplicates
         send(POS_TRANSACTIONS, again, settings.kafka.connection, lambda _result: None)
         _until_speed_has_read(settings)
     # To look at the memory of all processes takes a fifth of a core: it is no part of what is timed now.

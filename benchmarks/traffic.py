@@ -131,7 +131,7 @@ def _moved(source: Source[Any], place: int, began: datetime, chance: Random) -> 
     said[source.store] = str(place % SENSOR_STORES)
     for name in ("sensor_id", "track", "staff", "provider"):
         if name in said:
-            said[name] = f"{name}-{place}"  # another event
+            said[name] = f"{name}-{place}"  # changes the identity of the event
     if "device" in said:
         said["device"] = f"{chance.randrange(SENSOR_STORES * 500):032x}"
     if "transaction_id" in said:
@@ -164,7 +164,9 @@ class ReceiptStream:
         """Send, and wait in the end until all is acknowledged."""
         producer, key = bare.producer(self._kafka, LINGER_MS), key_of(POS_TRANSACTIONS)
         began, sent = time.monotonic(), 0
-        for value in paced(live_receipts(time.time_ns() // 1_000_000), self._per_second):  # of 13 digits, as tills have
+        for value in paced(
+            live_receipts(time.time_ns() // 1_000_000), self._per_second
+        ):  # numbers of 13 digits, as tills use
             if leave.is_set():
                 break
             producer.produce(self._topic, value, key=key(value))

@@ -120,7 +120,7 @@ def _in_order(calls: Sequence[Call], each: int) -> None:
     firsts: dict[object, dict[object, None]] = {}
     for call in sorted(calls, key=lambda one: one.came):
         for store, number, _ in call.delivered:
-            firsts.setdefault(store, {})[number] = None  # which keeps its first place
+            firsts.setdefault(store, {})[number] = None  # a repeated key keeps its first position
     if wrong := [store for store, numbers in firsts.items() if list(numbers) != list(range(each))]:
         raise RuntimeError(f"stores {wrong} did not get their alerts in order")
 

@@ -16,7 +16,7 @@ ADDRESSES = ("sent", "already_sent", "refused", "deferred")
 class SendReports(GalateaCommand):
     """Passes on how many recipients there are, instead of who they are."""
 
-    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - see there
+    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - signature of the base class
         """Of each report, without errors: they may name a recipient."""
         return {"reports": [_counted(each) for each in answer.get("reports", ())]}
 

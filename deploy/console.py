@@ -34,7 +34,7 @@ def print_json(data: Any) -> None:  # noqa: ANN401 - any JSON
 def _plain(value: object) -> object:
     from msgspec import Struct  # noqa: PLC0415 - few commands print response models
 
-    from serving_layer.responses.encoding import encode  # noqa: PLC0415 - likewise
+    from serving_layer.responses.encoding import encode  # noqa: PLC0415 - few commands print response models
 
     return orjson.loads(encode(value)) if isinstance(value, Struct) else str(value)
 
@@ -55,7 +55,7 @@ def text_output() -> TextIO:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table on stdout. On a terminal long cells wrap; elsewhere lines are as long as they need."""
     from rich.markup import escape  # noqa: PLC0415 - not every command prints a table
-    from rich.table import Table  # noqa: PLC0415 - likewise
+    from rich.table import Table  # noqa: PLC0415 - not every command prints a table
 
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
@@ -132,7 +132,7 @@ class ProgressSteps:
             self._bar.update(self._task, completed=done, total=total)
         else:
             task = self._bar.tasks[0]
-            task.total = task.finished_time = None  # otherwise the clock of a full bar stands still
+            task.total = task.finished_time = None  # otherwise rich stops the clock of a full bar
         if self._bar.disable:
             self._lines.show(f"  {self._title}: {what}", f" {count}" if count else "", is_end=done >= total)
 

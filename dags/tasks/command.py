@@ -55,11 +55,11 @@ class GalateaCommand(BaseOperator):
         self.verb = tuple(words)
         self._child: subprocess.Popen[bytes] | None = None
 
-    def words(self, context: Context) -> Sequence[str]:  # noqa: ARG002 - for those that depend on the run
+    def words(self, context: Context) -> Sequence[str]:  # noqa: ARG002 - for subclasses
         """The arguments of the command."""
         return (*self.verb, "--json")
 
-    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - likewise
+    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
         """The part of the answer that goes to XCom."""
         return answer
 

@@ -51,7 +51,7 @@ class RecomputeStep(GalateaCommand):
         """The recompute of this DAG run."""
         return recompute_id(self.dag_id, context["ti"].run_id)
 
-    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - see below
+    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
         """Id, state and counts."""
         self.log.info("%s is %s", answer["id"], answer["state"])
         return {name: value for name, value in answer.items() if name not in _NOT_IN_XCOM}

@@ -24,7 +24,7 @@ BESIDE_VALUE = ("metric", "unit", "timezone", "grain", "final", "start", "date",
 PROVENANCE = frozenset({"publication", "cut", "speed_as_of", "waiting_for_batch", "layers", "missing"})
 
 
-def ask(  # noqa: PLR0913 - the options of the command
+def ask(  # noqa: PLR0913 - one parameter per option
     metrics: Annotated[str, Argument(help="One or more metrics, separated by commas; `galatea metrics` lists them.")],
     *,
     start: Annotated[

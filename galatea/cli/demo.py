@@ -53,7 +53,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
             with scenario.keep_arriving():
                 try:
                     print_message(f"  {scenario.load_year()}; receipts keep arriving until Ctrl-C")
-                except GalateaError as error:  # what is shown stays right, and open
+                except GalateaError as error:  # the demo goes on without the year
                     print_error(error)
                 stack.wait()
     if once and found.is_right:

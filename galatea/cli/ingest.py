@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PLAIN_SECONDS = 5.0
 
 
-def ingest(  # noqa: PLR0913 - the options of the command
+def ingest(  # noqa: PLR0913 - one parameter per option
     source: Annotated[str, Argument(help="A source, such as pos_transactions.")],
     file: Annotated[Path, Argument(help="JSON Lines, one record per line. `-` reads stdin.")],
     *,
@@ -89,7 +89,9 @@ class AcknowledgedLines:
         from serving_layer.ingest.tokens import Sent
 
         if delivery.offset < 0:
-            delivery = delivery._replace(status=DeliveryStatus.ACKNOWLEDGED)  # without its place: there is no token
+            delivery = delivery._replace(
+                status=DeliveryStatus.ACKNOWLEDGED
+            )  # its offset is unknown, so there is no token
         event = parse(self._source, line, lambda _: DEFAULT_TERMS)
         self._acknowledged.add(Sent(delivery, event.happened_ms if isinstance(event, Event) else None))
 

@@ -36,7 +36,7 @@ def jars(
     with ProgressSteps("jars") as steps:
         total = ensure_jars(settings, lambda done, all_: steps.step(done, all_, "checked"), wanted)
     if "spark" in wanted:
-        java_home_for_spark(settings)  # which has to write there too, and an image is read-only
+        java_home_for_spark(settings)  # prepared now, because the folder is read-only when an image runs
     print_message(f"  {total} jars checked in {settings.jars.cache_dir}")
     if "spark" in wanted:
         print_message("  archive of Spark's classes ...")

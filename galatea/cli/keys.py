@@ -74,7 +74,7 @@ def rotate(
     lasts = old.expires_at - old.created_at if old.expires_at else timedelta(days=365)
     text, new = Key.new(old.tenant, old.scopes, old.name, now, now + lasts)
     end = min(now + timedelta(hours=overlap), old.expires_at or datetime.max.replace(tzinfo=UTC))
-    _with(lambda tables: tables.keep(new))  # first: better two keys than none
+    _with(lambda tables: tables.keep(new))  # stored first: two valid keys are better than none
     _shown(text, new, as_json=as_json)
     _with(lambda tables: tables.keep(replace(old, expires_at=end)))
 
@@ -133,7 +133,7 @@ def _shown(text: str, key: Key, *, as_json: bool) -> None:
     if as_json:
         print_json(_described(key) | {"key": text})
         return
-    sys.stdout.write(f"{text}\n")  # alone, so that a shell can keep it: KEY=$(galatea keys create ...)
+    sys.stdout.write(f"{text}\n")  # only the key, so that a shell can read it: KEY=$(galatea keys create ...)
     print_message(
         f"  tenant `{key.tenant}`, {', '.join(sorted(key.scopes))}, until {key.expires_at:%F}; it is not shown again"
     )

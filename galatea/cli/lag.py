@@ -30,7 +30,7 @@ def lag(partitions: Annotated[bool, Option("--partitions", help=_PARTITIONS)] = 
     generations = Generations(session)
     readers = {
         "archive": ArchivePositions(session).read(),
-        "speed": generations.positions(generations.greatest()),  # the running one, served or catching up
+        "speed": generations.positions(generations.greatest()),  # the newest, whether it is served or catching up
     }
     with LagProbe(settings.kafka.connection) as probe:
         measured = {reader: probe.measure(registered_sources(), positions) for reader, positions in readers.items()}

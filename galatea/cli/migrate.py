@@ -39,7 +39,7 @@ def migrate(
         topic_changes = topics.without_growth(topic_changes)
     grows = any(each.grows_from for each in topic_changes)
     if not (leave_partitions or grows or files or any(each.is_new for each in topic_changes)):
-        grows = closed_from(settings) > 0  # it was cut off, or another tool added them
+        grows = closed_from(settings) > 0  # an interrupted `migrate` or another tool added partitions
     remembered = () if leave_partitions else changed_settings(settings)
     changes = [
         *(Change("home", f"remember {each}, and restart the stack") for each in remembered),

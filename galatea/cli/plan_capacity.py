@@ -17,7 +17,7 @@ def _number(value: float) -> float:
     return value
 
 
-def plan_capacity(  # noqa: PLR0913, PLR0917 - one option for each thing that is sent
+def plan_capacity(  # noqa: PLR0913, PLR0917 - one parameter per option
     stores: Annotated[int, Option(help="Number of stores.", min=1, max=1_000_000)],
     receipts: Annotated[float, Option(help="Receipts of a store on a day.", min=0, max=1_000_000, callback=_number)],
     lines: Annotated[float, Option(help="Lines of a receipt.", min=1, max=1_000, callback=_number)] = 8.0,

@@ -30,7 +30,7 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     from deploy.process import BACKGROUND_NICENESS, lower_priority
     from views.control.recompute import checked_id
 
-    lower_priority(BACKGROUND_NICENESS)  # questions go first
+    lower_priority(BACKGROUND_NICENESS)  # queries take priority
     settings = Settings()
     note = TaskNote.of_this_process(settings)
     request = request_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)

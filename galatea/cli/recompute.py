@@ -83,7 +83,7 @@ def _step(id_: str, name: str, *, as_json: bool) -> None:
     from deploy.batch import recompute_job
     from deploy.process import BACKGROUND_NICENESS, lower_priority
 
-    lower_priority(BACKGROUND_NICENESS)  # questions go first
+    lower_priority(BACKGROUND_NICENESS)  # queries take priority
     settings = Settings()
     note = TaskNote.of_this_process(settings)
     with (

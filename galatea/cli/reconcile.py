@@ -27,7 +27,9 @@ def reconcile(as_json: AsJson = False) -> None:
     from master_dataset.sources import registered_sources
 
     settings = Settings()
-    positions = ArchivePositions(session_of(settings.cassandra.address)).read()  # first: the tables are never behind
+    positions = ArchivePositions(
+        session_of(settings.cassandra.address)
+    ).read()  # read first, so that the tables are never behind it
     kafka, topics = settings.kafka.connection, Topics(settings.kafka.connection)
     of = {
         topic: counted_until(topic, topics.end_offsets(topic) if topic in positions else {}, positions.get(topic, {}))

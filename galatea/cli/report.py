@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from serving_layer.responses.reports import Report
 
 
-def report(  # noqa: PLR0913 - the options of the command
+def report(  # noqa: PLR0913 - one parameter per option
     *,
     tenant: Annotated[str, Option("--tenant", help="Tenant whose stores the report is about.")] = "default",
     period: Annotated[str, Option("--period", help="daily or weekly.")] = "daily",

@@ -26,7 +26,7 @@ def rollback(
     from deploy.batch import ledgers_of, rollback_of
     from deploy.process import BACKGROUND_NICENESS, lower_priority
 
-    lower_priority(BACKGROUND_NICENESS)  # questions go first
+    lower_priority(BACKGROUND_NICENESS)  # queries take priority
     settings = Settings()
     with ProgressSteps("rollback") as steps:
         done = rollback_of(settings).run(number, why, by or getuser(), steps, dry_run=dry_run)

@@ -45,7 +45,9 @@ def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
     if kind in NEEDS_SPARK:
         ensure_jars(settings, parts=("spark",))
     folder = make_folder(settings.home, settings.home / "run")
-    (folder / f"{component}.ready").unlink(missing_ok=True)  # of a run before: a probe must not believe it
+    (folder / f"{component}.ready").unlink(
+        missing_ok=True
+    )  # left by a previous run; it would make a probe succeed too early
     environment = {**os.environ, **service_environment(settings, kind)}
     words = [sys.executable, "-P", "-m", f"deploy.services.{kind}", *([component] if component != kind else [])]
     os.execve(sys.executable, words, environment)  # noqa: S606 - no shell

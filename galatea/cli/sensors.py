@@ -25,7 +25,7 @@ WINDOW = timedelta(minutes=15)
 STORES_PER_REQUEST = 100
 
 
-def sensors(  # noqa: PLR0913 - the options of the command
+def sensors(  # noqa: PLR0913 - one parameter per option
     *,
     store: Annotated[
         list[str] | None, Option("--store", help="Stores, separated by commas or repeated. Default: all.")

@@ -68,7 +68,7 @@ def _answer(statement: str, tenant: str) -> tuple[Sequence[str], Sequence[Sequen
         try:
             result = connection.execute_simple(statement)
         finally:
-            connection.close()  # after Ctrl-C too: then the server ends the statement
+            connection.close()  # also after Ctrl-C, so that the server cancels the statement
     except DatabaseError as error:
         raise _as_error(error.args[0]) from error
     except (InterfaceError, OSError) as error:
@@ -116,7 +116,7 @@ def _json_value(value: Any) -> Any:  # noqa: ANN401 - of any type
     import orjson
 
     if isinstance(value, Decimal) and value.is_finite():
-        return orjson.Fragment(format(value, "f"))  # a number with all its digits
+        return orjson.Fragment(format(value, "f"))  # keeps all digits
     if isinstance(value, list):
         return [_json_value(each) for each in value]
     return _text(value, NULL) if isinstance(value, Decimal | bytes) else value

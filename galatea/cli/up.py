@@ -30,7 +30,7 @@ _AIRFLOW_SECONDS = 180.0
 """How long `--detach` waits for Airflow. Nothing else needs it, so the rest runs meanwhile."""
 
 
-def up(  # noqa: PLR0913, PLR0917 - Typer makes options of them
+def up(  # noqa: PLR0913, PLR0917 - one parameter per option
     detach: Annotated[bool, Option("--detach", help="Return once everything is running.")] = False,
     without_airflow: Annotated[bool, Option("--without-airflow", help=_NO_AIRFLOW)] = False,
     only: Annotated[str, Option("--only", help="Only these components, separated by commas.")] = "",

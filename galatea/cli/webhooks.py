@@ -191,7 +191,7 @@ def _show_secret(made: "RegisteredEndpoint", *, as_json: bool) -> None:
         print_json({"id": endpoint.id, "secret": endpoint.secret})
         return
     print_message(f"  {endpoint.id} receives alerts within seconds. Its signing secret, which is not shown again:")
-    sys.stdout.write(f"{endpoint.secret}\n")  # alone, so that a shell can keep it
+    sys.stdout.write(f"{endpoint.secret}\n")  # only the secret, so that a shell can read it
 
 
 def _done(found: "RegisteredEndpoint", what: str, *, as_json: bool) -> None:

@@ -135,7 +135,7 @@ class Client(_ReadsOwnWrites):
     the API is busy or does not respond, at most four times; recomputes and rollbacks are not.
     """
 
-    def __init__(  # noqa: PLR0913 - named ones, each with a default
+    def __init__(  # noqa: PLR0913 - keyword arguments with defaults
         self,
         url: str = LOCAL_URL,
         key: str | None = None,
@@ -257,7 +257,7 @@ class AsyncClient(_ReadsOwnWrites):
     Create one per event loop and reuse it, because it pools connections.
     """
 
-    def __init__(  # noqa: PLR0913 - named ones, each with a default
+    def __init__(  # noqa: PLR0913 - keyword arguments with defaults
         self,
         url: str = LOCAL_URL,
         key: str | None = None,

@@ -153,7 +153,9 @@ class Endpoint:
             raise ValueError("both `key` and `key_file` are given: leave one out")
         if key_file is not None:
             key = Path(key_file).read_text(encoding="utf-8").strip()
-        if key is not None and not (key and key.isascii() and key.isprintable()):  # or httpx would quote it in an error
+        if key is not None and not (
+            key and key.isascii() and key.isprintable()
+        ):  # otherwise httpx would quote the key in an error
             raise ValueError("the key is empty, or has characters in it that no key has")
         self.headers = {} if key is None else {"Authorization": f"Bearer {key}"}
 

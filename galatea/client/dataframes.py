@@ -69,7 +69,7 @@ class Tabular:
             ImportError: pyarrow is not installed.
         """
         with _required("pyarrow"):
-            import pyarrow as pa  # noqa: PLC0415 - only whoever asks for a table needs it
+            import pyarrow as pa  # noqa: PLC0415 - optional dependency
         types = {
             Kind.TEXT: pa.string(),
             Kind.INTEGER: pa.int64(),
@@ -97,7 +97,7 @@ class Tabular:
             ImportError: pandas or pyarrow is not installed.
         """
         with _required("pandas"):
-            import pandas as pd  # noqa: PLC0415 - only whoever asks for a frame needs it
+            import pandas as pd  # noqa: PLC0415 - optional dependency
         table = self.to_arrow()
         integers = {field.type: pd.Int64Dtype() for field in table.schema if str(field.type) == "int64"}
         decimals = {
@@ -116,7 +116,7 @@ class Tabular:
             ImportError: Polars or pyarrow is not installed.
         """
         with _required("polars"):
-            import polars as pl  # noqa: PLC0415 - only whoever asks for a frame needs it
+            import polars as pl  # noqa: PLC0415 - optional dependency
         return pl.DataFrame(self.to_arrow())
 
     def to_csv(self, file: "str | os.PathLike[str] | TextIO") -> None:
@@ -294,7 +294,7 @@ def _csv_text(cell: Plain) -> str:
         spec = "milliseconds" if cell.microsecond else "seconds"
         return cell.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"
     if isinstance(cell, Decimal):
-        return f"{cell:f}"  # never 1E+3
+        return f"{cell:f}"  # without an exponent
     return "" if cell is None else str(cell)
 
 
@@ -371,7 +371,7 @@ def _converted(cell: Plain, kind: Kind) -> object:
     if not isinstance(cell, int | Decimal) or isinstance(cell, bool):
         return cell
     if kind in DECIMAL_PLACES:
-        with localcontext(prec=DECIMAL_DIGITS):  # a mean is a double already: none of its digits is beyond the places
+        with localcontext(prec=DECIMAL_DIGITS):  # exact: a mean is a double, with fewer digits
             return round(Decimal(cell), DECIMAL_PLACES[kind])
     if kind is Kind.TEXT:
         return str(cell)

@@ -307,7 +307,7 @@ def recompute_state(id: str) -> Call[Recompute]:  # noqa: A002 - the name in the
     return Call(path("recomputes", id), decoder(Recompute))
 
 
-def wait(id: str, *, every: float = 1.0, at_most: float = 3600.0) -> Steps[Recompute]:  # noqa: A002 - as above
+def wait(id: str, *, every: float = 1.0, at_most: float = 3600.0) -> Steps[Recompute]:  # noqa: A002 - the name in the API
     """Wait for the end of a recompute.
 
     Args:

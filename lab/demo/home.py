@@ -46,13 +46,13 @@ def settings_of_the_demo(*, once: bool) -> Settings:
         home /= "demo-once"
         os.environ["GALATEA_HOME"] = str(home)
     _make_fresh(home, once=once)  # a home that exists may have recorded other settings
-    first = datetime.now(UTC) + HALF_AN_HOUR  # every hour, and not while the demo rebuilds itself
+    first = datetime.now(UTC) + HALF_AN_HOUR  # hourly, but not while the demo itself rebuilds
     for name, value in {**PACE, "GALATEA_REBUILD_SCHEDULE": f"{first.minute} * * * *"}.items():
         os.environ.setdefault(name, value)
     if once:
         _move_aside(Settings())
     settings = Settings()
-    os.environ.update(settings.environment())  # the components are children, and read it from there
+    os.environ.update(settings.environment())  # components are child processes, which inherit it
     return settings
 
 

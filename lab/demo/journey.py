@@ -224,7 +224,7 @@ def _moved(journey: Journey, receipts: pd.DataFrame, now: datetime) -> tuple[pd.
         today = now.astimezone(ZoneInfo(name)).date()
         here = zones == number
         wall = receipts["wall"][here] + pd.Timedelta(today - journey.last_day)
-        always_first = np.ones(len(wall), dtype=bool)  # of an hour that a clock shows twice
+        always_first = np.ones(len(wall), dtype=bool)  # when clocks go back, an hour occurs twice
         local = wall.dt.tz_localize(name, ambiguous=always_first, nonexistent="shift_forward")
         instant[here] = local.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy().astype("datetime64[s]")
         written[here] = [at.isoformat() for at in local]

@@ -120,16 +120,16 @@ class Oracle:
         keys = ", ".join(f'"{name}"' for name in _keys(view))
         mine, theirs = (", ".join(f'{side}."{name}"' for name in view.columns) for side in ("o", "s"))
         self._db.execute(
-            f"CREATE OR REPLACE VIEW compared AS SELECT {keys}, [{mine}]::BIGINT[] AS recomputed, "  # noqa: S608 - likewise
+            f"CREATE OR REPLACE VIEW compared AS SELECT {keys}, [{mine}]::BIGINT[] AS recomputed, "  # noqa: S608 - names of our own views
             f"[{theirs}]::BIGINT[] AS shown FROM {view.name} o FULL JOIN shown_{view.name} s USING ({keys})"
         )
         row = self._db.execute(
-            "SELECT count(*), count(*) FILTER (recomputed IS DISTINCT FROM shown), "  # noqa: S608 - likewise
+            "SELECT count(*), count(*) FILTER (recomputed IS DISTINCT FROM shown), "  # noqa: S608 - names of our own views
             f"count(*) - count(DISTINCT ({keys})) FROM compared"
         ).fetchone()
         cells, differing, repeated = row or (0, 0, 0)
         found = self._db.execute(
-            f"SELECT {keys}, shown, recomputed FROM compared WHERE recomputed IS DISTINCT FROM shown "  # noqa: S608 - likewise
+            f"SELECT {keys}, shown, recomputed FROM compared WHERE recomputed IS DISTINCT FROM shown "  # noqa: S608 - names of our own views
             f"ORDER BY {keys} LIMIT {EXAMPLES}"
         ).fetchall()
         examples = [_example(view, each) for each in found]

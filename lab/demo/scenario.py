@@ -145,7 +145,7 @@ class AirflowRebuild:
         self._call(lambda client: client.begin_rebuild(run, "the demo"))
         asked = time.monotonic()
         while (pointer := published.read()).publication == before:
-            if time.monotonic() - asked >= ASK_AIRFLOW_SECONDS:  # each question costs it more than Cassandra
+            if time.monotonic() - asked >= ASK_AIRFLOW_SECONDS:  # a request costs Airflow more than Cassandra
                 asked = time.monotonic()
                 if self._call(lambda client: client.state_of(publish)) in FAILED:
                     do = f"open {self.settings.airflow.url}/dags/{REBUILD}/runs/{run}"

@@ -49,7 +49,7 @@ def _entry(journey: Journey, store: int, hours: Ints, now: datetime, *, is_playe
     today = now.astimezone(ZoneInfo(zone)).date()
     opens, closes = _period({int(hour) for hour in np.unique(hours % 24)})
     moved = today - journey.last_day
-    days = np.unique((hours - opens) // 24).tolist()  # the night after a day belongs to it
+    days = np.unique((hours - opens) // 24).tolist()  # hours after midnight belong to the day before
     traded = {business_date(day) + moved for day in days}
     weekdays = range(7) if is_played else sorted({day.weekday() for day in traded})
     return Store(

@@ -85,7 +85,7 @@ def days_passed(loaded_at: datetime, now: datetime, zones: Sequence[str]) -> lis
     return [(today - loaded_at.astimezone(ZoneInfo(zone)).date()).days - 1 for zone in zones]
 
 
-def compare_top_products(  # noqa: PLR0913 - what was asked, and what was sent
+def compare_top_products(  # noqa: PLR0913 - keyword arguments with defaults
     shown: Sequence[TopProduct],
     departments: int = DEPARTMENTS,
     *,
@@ -161,6 +161,6 @@ def _from_the_package(departments: int, stores: Sequence[int], period: Mapping[s
             "stores": list(stores),
         }
         named |= period
-        db.execute("CREATE MACRO capital(text) AS upper(text[1]) || lower(text[2:])")  # the data shout
+        db.execute("CREATE MACRO capital(text) AS upper(text[1]) || lower(text[2:])")  # the data are in upper case
         rows = db.execute(_SQL, {**named, "departments": departments, "products_each": PRODUCTS}).fetchall()
     return [TopProduct(department, str(sku), title, int(cents)) for department, sku, title, cents in rows]

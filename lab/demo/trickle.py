@@ -47,7 +47,7 @@ def live_periods(journey: Journey, shops: Sequence[Store], begins: datetime) -> 
     """
     chance, numbers = Random(SEED), count(FIRST_ID)  # noqa: S311 - nothing secret
     quarter = datetime.fromtimestamp(-(-begins.timestamp() // QUARTER.seconds) * QUARTER.seconds, UTC)
-    later = list[TimedRecord]()  # a sensor may send long after what it has seen
+    later = list[TimedRecord]()  # a sensor may send long after the event
     while True:
         ends = quarter + PERIOD
         planned = _planned(journey, shops, (begins, quarter, ends), chance, numbers)

@@ -95,7 +95,7 @@ def resumed(kafka: KafkaConnection, group: str, topic: str, options: Options | N
     The group would wait for a killed member; a consumer that assigns partitions itself continues at once.
     """
     reader = consumer(kafka, group, options)
-    reader.list_topics(topic, timeout=PATIENCE_SECONDS)  # otherwise it looks for the leader a second later
+    reader.list_topics(topic, timeout=PATIENCE_SECONDS)  # fetches the leader now; otherwise it does so a second later
     reader.assign([TopicPartition(topic, 0, committed(reader, topic))])
     return reader
 

@@ -152,7 +152,7 @@ def _own_brokers(
 ) -> Iterator[ExperimentSetup]:
     ensure_jars(settings, parts=(KAFKA,))
     one, three = home / "one", home / "three"
-    for former in (one, three):  # brokers keep the version that formatted them
+    for former in (one, three):  # brokers keep the version with which they were formatted
         shutil.rmtree(former, ignore_errors=True)
 
     def cluster() -> Any:  # noqa: ANN401 - a context manager of a Cluster

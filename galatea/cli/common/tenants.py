@@ -47,7 +47,7 @@ def print_loaded(kind: str, loaded: int, current: "ProductMaster | TargetSet", *
         print_message(f"  {loaded:,} {kind} loaded; tenant {current.tenant} has {current.count:,}")
 
 
-def print_listed(  # noqa: PLR0913 - what a list says
+def print_listed(  # noqa: PLR0913 - the parts of a list
     kind: str, tenant: str, count: int, names: Sequence[str], rows: Sequence[Mapping[str, str]], *, as_json: bool
 ) -> None:
     """Print some of the data of a tenant. `count`: of all that there is; `names`: of the columns in a table."""

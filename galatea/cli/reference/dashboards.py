@@ -81,7 +81,7 @@ class Dashboard:
             "editable": True,
             "refresh": "10s" if self.source == "prometheus" else "1m",
             "time": {"from": f"now-{self.period}", "to": "now"},
-            "timezone": "browser" if self.source == "prometheus" else "utc",  # days have no time zone
+            "timezone": "browser" if self.source == "prometheus" else "utc",  # business days must not be shifted
             "templating": {
                 "list": [_source_variable(self.source), *(_variable(*each, source) for each in self.variables.items())]
             },

@@ -40,7 +40,7 @@ def rest_page() -> Page:
 
 def openapi() -> Mapping[str, Any]:
     """Return the OpenAPI document that `/openapi.json` serves."""
-    nothing = cast("Any", None)  # nothing is answered here
+    nothing = cast("Any", None)  # the app is described, not run
     described: Mapping[str, Any] = create_app(
         nothing, nothing, nothing, nothing, alerting=nothing, sessions=nothing
     ).openapi()

@@ -59,7 +59,7 @@ def child_main(  # noqa: PLR0913, PLR0917 - a task
     group: str,
     journal: str,
     interval_ms: int,
-    kill_at: bool | None,  # noqa: FBT001 - likewise
+    kill_at: bool | None,  # noqa: FBT001 - a task
 ) -> None:
     """Run a consumer that fills a queue, works slowly, and lets the client commit."""
     committed = 0
@@ -75,7 +75,7 @@ def child_main(  # noqa: PLR0913, PLR0917 - a task
         while more or queue:
             more = more and _take(reader, queue)
             if kill_at and queue and committed > done:
-                die()  # (a): what is queued was committed
+                die()  # (a): records in the queue are already committed
             if not queue:
                 continue
             number = queue.popleft()
@@ -83,7 +83,7 @@ def child_main(  # noqa: PLR0913, PLR0917 - a task
             append(file, number)
             done = number + 1
             if kill_at and interval_ms == LATE_MS and done > RECORDS // 4 > committed:
-                die()  # (b): what is processed was not committed
+                die()  # (b): processed records are not committed yet
     reader.close()
 
 

@@ -77,7 +77,7 @@ class Rejecting:
             try:
                 self._sink.take(int(message.value() or b""))
             except DownError:
-                continue  # the same record again, and nothing before it: the order is kept
+                continue  # sends the same record again before any other, so the order is kept
             except RejectedError:
                 self.put(message.value() or b"")
             return

@@ -112,7 +112,7 @@ def child_main(kafka: KafkaConnection, topic: str, journal: str, kill_at: int | 
             if kill_at is not None and done == kill_at + UNCOMMITTED:
                 die()
             if done % PORTION == 0:
-                with suppress(KafkaException):  # while partitions move: the next one says the same, and more
+                with suppress(KafkaException):  # during a rebalance; the next commit includes these offsets
                     reader.commit(asynchronous=False)
 
 

@@ -34,11 +34,11 @@ class Attack:
     def passed(self, call: str) -> None:
         """Called by the loop after every call."""
         self._transactions += call == "begin"
-        if self._transactions == 2 and self.answered < 0:  # noqa: PLR2004 - the second
+        if self._transactions == 2 and self.answered < 0:  # noqa: PLR2004 - the second transaction
             if call == "first target" and self._proxy.await_held():
                 self.answered = self._proxy.release()
-        elif self._transactions == 2 and call == "second target":  # noqa: PLR2004 - likewise
-            self._transactions += 1  # once
+        elif self._transactions == 2 and call == "second target":  # noqa: PLR2004 - the second transaction
+            self._transactions += 1  # so that it is abandoned only once
             raise AbandonedError
 
 

@@ -34,7 +34,7 @@ def _line(setup: ExperimentSetup, acks: int) -> Result:
         _await_all(setup, topic, before, sent, rule)
     setup.required_proxy.clear_rule()
     seen = numbers(setup.kafka, topic)
-    lost, late = (0, ANY) if acks else (faults, ZERO)  # an answer that is only late is missed too: that is P06
+    lost, late = (0, ANY) if acks else (faults, ZERO)  # with acks, late responses count as lost too: see P06
     return Result(
         f"acks={acks}",
         "requests lost",

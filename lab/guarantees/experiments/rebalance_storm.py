@@ -95,7 +95,7 @@ class Member:
             TopicPartition(self._group.topic, each, self._next[each]) for each in partitions if each in self._next
         ]
         if offsets:
-            with suppress(KafkaException):  # while partitions move; what was not committed is repeated, and counted
+            with suppress(KafkaException):  # during a rebalance; uncommitted records are repeated, and counted
                 reader.commit(offsets=offsets, asynchronous=False)
 
 
@@ -118,7 +118,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     ]
 
 
-def _line(  # noqa: PLR0913 - what is done, and what is expected of it
+def _line(  # noqa: PLR0913 - the parts of a result
     setup: ExperimentSetup, mode: str, strategy: str, expected: Mapping[str, Bound], *, commits: bool, storms: int
 ) -> Result:
     name = f"p26-{strategy}-{'taken' if commits else 'portions'}-{storms}"

@@ -53,10 +53,10 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 def first_deliveries(seen: Sequence[ReceivedRecord]) -> Iterator[tuple[int, int]]:
     """Number and money (minor units) of each event, as the layers know them: parsed, then the least offset counts."""
-    from master_dataset.parsing.parse import parse  # noqa: PLC0415 - likewise
+    from master_dataset.parsing.parse import parse  # noqa: PLC0415 - the sender does without
     from master_dataset.parsing.results import DeadLetter  # noqa: PLC0415 - the sender does without
-    from master_dataset.registry.stores import Terms  # noqa: PLC0415 - likewise
-    from master_dataset.sources import source_named  # noqa: PLC0415 - likewise
+    from master_dataset.registry.stores import Terms  # noqa: PLC0415 - the sender does without
+    from master_dataset.sources import source_named  # noqa: PLC0415 - the sender does without
 
     source, known = source_named("pos_transactions"), set()
     for each in seen:

@@ -127,7 +127,7 @@ def _meanwhile(healthy: Endpoint, other: Endpoint) -> dict[str, int]:
     return {"delivered": len(healthy.taken), "delivered to the other": len(other.taken), "tried": other.tried}
 
 
-def _line(  # noqa: PLR0913, PLR0917 - what was done, and what came of it
+def _line(  # noqa: PLR0913, PLR0917 - the parts of a result
     mode: str,
     fault: str,
     endpoints: tuple[Endpoint, Endpoint],
