@@ -45,7 +45,7 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     into, settings = source_named(source), Settings()
     acknowledged = AcknowledgedLines(into, settings) if token else None
     options = IngestOptions(first_line=from_line, on_acknowledged=acknowledged.add if acknowledged else None)
-    with _opened(file) as opened, Shown(opened) as shown:
+    with _opened(file) as opened, SendProgress(opened) as shown:
         lines = islice(read_lines(opened), from_line - 1, None)
         in_time = paced(lines, rate) if rate else lines
         result = send(into, in_time, settings.kafka.connection, shown.tell, options)
@@ -128,7 +128,7 @@ def _counted(result: "IngestResult") -> str:
     return f"{counts} in {result.seconds:.1f} s ({rate:,.0f}/s)"
 
 
-class Shown:
+class SendProgress:
     """Rate and progress on stderr: a bar with an estimate if the size is known, plain lines without a terminal."""
 
     def __init__(self, file: BinaryIO) -> None:

@@ -14,13 +14,13 @@ def jars(
         list[str] | None,
         typer.Argument(
             help="`kafka`, `cassandra` (local stack), `spark`, `s3` (object store) and `kafka-4_3` (homes "
-            "formatted by Kafka 4.3); those needed if left out."
+            "formatted by Kafka 4.3). Default: those that this deployment needs."
         ),
     ] = None,
 ) -> None:
     """Fetch the jars that Java needs, and check them. They are cached in `GALATEA_CACHE_DIR`.
 
-    With those of Spark, an archive of its classes is made, so that it starts quicker: once, in about half a minute.
+    For Spark, it also builds a class archive once, in about half a minute, so that Spark starts faster.
     """
     from deploy.class_archive import make_class_archive
     from deploy.jars import FORMER_KAFKA, OBJECT_STORE, PARTS, ensure_jars

@@ -57,7 +57,7 @@ def publish(id_: Id, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(id_: Id, as_json: AsJson = False) -> None:
-    """Show its progress or result."""
+    """Show the progress or result of a recompute."""
     from deploy.cassandra import session_of
     from views.control.recompute import Recomputes
 

@@ -24,16 +24,16 @@ def report(  # noqa: PLR0913 - one parameter per option
     day: Annotated[
         str | None, Option("--day", help="A business date of the period. Default: the newest one that is over.")
     ] = None,
-    to: Annotated[list[str] | None, Option("--to", help="Send it to this address; repeatable.")] = None,
+    to: Annotated[list[str] | None, Option("--to", help="Send the report to this address; repeatable.")] = None,
     attach_pdf: Annotated[bool, Option("--attach-pdf", help="Attach the report as a PDF.")] = False,
     again: Annotated[bool, Option("--again", help="Also send it to recipients who already received it.")] = False,
-    html: Annotated[Path | None, Option("--html", help="Write it into this file.")] = None,
-    pdf: Annotated[Path | None, Option("--pdf", help="Write it into this file, with Chromium.")] = None,
+    html: Annotated[Path | None, Option("--html", help="Write the report to this HTML file.")] = None,
+    pdf: Annotated[Path | None, Option("--pdf", help="Write the report to this PDF file, with Chromium.")] = None,
     language: Annotated[str, Option("--language", help="Language of the report: en, de, sk or es.")] = "en",
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the report of a day or a week, write it into files, or send it. Each recipient gets it once."""
+    """Print the report of a day or a week, write it to files, or send it. Each recipient gets it once."""
     from deploy.reports.address import mail_address
     from deploy.reports.delivery import deliver
     from serving_layer.pages.language import use_language

@@ -22,7 +22,7 @@ class Runnable(StrEnum):
 
 
 NEEDS_SPARK = (Runnable.ARCHIVE, Runnable.SPEED)
-_HELP = f"{', '.join(Runnable)}; or `api-2` and so on, up to GALATEA_API_PROCESSES; archive and speed likewise."
+_HELP = f"{', '.join(Runnable)}; `api-2` and so on up to GALATEA_API_PROCESSES, and the same for archive and speed."
 
 
 def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:

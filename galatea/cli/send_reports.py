@@ -24,7 +24,7 @@ def send_reports(*, key_file: KeyFile = None, as_json: AsJson = False) -> None:
     """Send the reports of GALATEA_REPORTS_FILE that are due, each recipient once. Safe to repeat.
 
     A report is due when its day or week is over in every store of the tenant. Each recipient gets every period since
-    the last one that they got, at most 7 days or 2 weeks; whoever is new in the file gets the newest one.
+    the last one that they got, at most 7 days or 2 weeks; a new recipient gets only the newest one.
     Tenants without stores are left out, with a warning.
     """
     from deploy.reports.due import DueReports

@@ -56,7 +56,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
     if send:
         check_past(simulation, live)
     print_message(f"  {SIMULATED}")
-    with Shown(simulation) as shown:
+    with SimulationProgress(simulation) as shown:
         _written(simulation, out, shown) if out else _sent(simulation, live, shown)
     counts = simulation.counts
     events, duplicates, dead_letters = (counts.of(kind) for kind in (EVENTS, DUPLICATES, DEAD_LETTERS))
@@ -66,13 +66,13 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
         print_json(manifest(simulation))
 
 
-def _written(simulation: "Simulation", out: Path, shown: "Shown") -> None:
+def _written(simulation: "Simulation", out: Path, shown: "SimulationProgress") -> None:
     from lab.simulation.output import write_folder
 
     write_folder(simulation, out, shown.tell)
 
 
-def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
+def _sent(simulation: "Simulation", live: float | None, shown: "SimulationProgress") -> None:
     from deploy.cassandra import session_of
     from lab.simulation.output import paced, send
     from master_dataset.registry.registration import register
@@ -93,7 +93,7 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     print_message(f"  {acknowledged:,} acknowledged")
 
 
-class Shown:
+class SimulationProgress:
     """Progress of the simulated time: a bar with an estimate on a terminal, else a line every few seconds."""
 
     def __init__(self, simulation: "Simulation") -> None:

@@ -2,7 +2,7 @@
 
 Two members share six partitions and commit every 64 records. Ten times, a third one joins, gets its share, and leaves.
 (a) Eager assignment takes all partitions from everybody at each change; what was processed since the last commit is
-processed again by whoever gets them. (b) Committing when partitions are taken repeats nothing, but everybody still
+processed again by their new owners. (b) Committing when partitions are taken repeats nothing, but everybody still
 stops each time. (c) Cooperative assignment takes only those partitions that another member gets. The rate of each,
 beside that of a quiet group, is printed: it is what the storm costs. Galatea's consumer commits what is finished before
 it gives partitions back (`master_dataset.kafka.consumer`).

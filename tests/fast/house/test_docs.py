@@ -10,7 +10,7 @@ import pytest
 from deploy.settings import Settings
 from galatea.cli.reference.files import MEASURED_PAGE, MEASUREMENTS, files, measured_page, shown
 from galatea.cli.reference.files import pages as reference
-from galatea.cli.reference.operator_pages import verbs
+from galatea.cli.reference.operator_pages import command_page, verbs
 from lab.guarantees.experiment import registered as experiments
 from master_dataset.errors import GalateaError
 from master_dataset.parsing.results import Reason
@@ -159,3 +159,10 @@ def test_every_experiment_is_on_the_page_and_came_to_what_was_expected() -> None
 
     assert shown(text(MEASURED_PAGE)) == [each["id"] for each in kept] == list(experiments())
     assert {each["verdict"] for each in kept} == {"as expected"}
+
+
+def test_the_page_of_commands_names_arguments_as_they_are_typed_and_both_words_of_a_flag() -> None:
+    page = command_page().text()
+
+    assert re.findall(r"`\[|_` \||`id_`", page) == []
+    assert "| `--replayed / --open` |" in page
