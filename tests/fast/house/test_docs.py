@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,22 @@ SECTIONS = ["Status", "Context", "Decision", "Consequences", "Rejected"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"(?:^|`|\s)galatea ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?")
 MAKE = re.compile(r"(?:^|`|\s)make ([a-z]+)\b")
+EVENT = re.compile(r"`([a-z_]+)\.([a-z_]+)`")
+NOT_EVENTS = {
+    "metrics.enabled",
+    "speed.claimed",
+    "recompute.compute",
+    "recompute.plan",
+    "recompute.publish",
+    "stores.missing",
+    "stores.yaml",
+    "alerts.jsonl",
+}
+"""Values of the chart, failpoints, OpenLineage jobs, fields of responses and files that look like log events."""
+ROUTE = re.compile(r"(?<!:4318)/v1((?:/[A-Za-z0-9_{}-]+)+)")
+GUIDES = [
+    page for page in pages() if named(page).startswith(("docs/how-to", "docs/expl", "docs/tut", "README", "CONTR"))
+]
 
 
 def anchors(page: Path) -> set[str]:
@@ -38,6 +55,13 @@ def code_of(page: Path) -> str:
     """What stands in code: blocks and backquotes, a line each."""
     blocks = re.findall(r"^    .+$|^```.+?^```", text(page), re.MULTILINE | re.DOTALL)
     return "\n".join([*blocks, *re.findall(r"`[^`\n]+`", text(page))])
+
+
+@cache
+def logged_events() -> frozenset[str]:
+    """The events that the product logs, as far as a literal names them."""
+    calls = re.compile(r'\blog(?:ger)?\.[a-z]+\(\s*"([a-z_]+\.[a-z_]+)"(?: if [^"]*? else "([a-z_]+\.[a-z_]+)")?')
+    return frozenset(event for path in product() for call in calls.findall(text(path)) for event in call if event)
 
 
 @pytest.mark.parametrize("page", pages(), ids=named)
@@ -66,6 +90,31 @@ def test_every_command_on_a_page_exists(page: Path) -> None:
     wrong += [f"make {target}" for target in MAKE.findall(shown) if target not in targets]
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_every_rest_path_on_a_page_exists(page: Path) -> None:
+    paths = json.loads(text(REFERENCE / "openapi.json"))["paths"]
+    known = [path.removeprefix("/v1").split("/")[1:] for path in paths if path.startswith("/v1")]
+
+    def exists(segments: list[str]) -> bool:
+        """A page may name the first segments of a path."""
+        return any(
+            all(each.startswith("{") or each == segment for each, segment in zip(path, segments, strict=False))
+            for path in known
+            if len(path) >= len(segments)
+        )
+
+    assert [route for route in ROUTE.findall(text(page)) if not exists(route.split("/")[1:])] == []
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_every_log_event_on_a_page_is_logged(page: Path) -> None:
+    logged = logged_events()
+    components = {event.split(".")[0] for event in logged}
+    shown = {f"{component}.{event}" for component, event in EVENT.findall(text(page)) if component in components}
+
+    assert sorted(shown - logged - NOT_EVENTS) == []
 
 
 def test_the_reference_is_what_the_code_says_now() -> None:

@@ -125,7 +125,8 @@ def lead(world: "World", chance: Random) -> str:
     back = chance.random() < 0.6
     by = -chance.random() * SKEW if back else chance.random() * SKEW * 2
     part.ahead = max(-3 * SKEW, min(3 * SKEW, part.ahead + by))
-    return f"the clock of partition {part.number} is ahead by {part.ahead.total_seconds():.0f} s"
+    seconds = part.ahead.total_seconds()
+    return f"the clock of partition {part.number} is {'ahead' if seconds > 0 else 'behind'} by {abs(seconds):.0f} s"
 
 
 def lead_back(world: "World", chance: Random) -> str:

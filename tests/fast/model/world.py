@@ -132,12 +132,12 @@ class World:
         if ends is None:
             _same(shown, due.cells, unsure)
             if waiting != due.waiting:
-                self.differs(f"{waiting} events wait, and it should be {due.waiting}")
+                self.differs(f"{waiting} events wait, but {due.waiting} should")
         else:
             most = self.oracle.expected(pointer.cut, {**read, **ends}, self.code.number)
             self.between(shown, due.cells, most.cells, unsure)
             if not due.waiting <= waiting <= most.waiting:
-                self.differs(f"{waiting} events wait, and it should be from {due.waiting} to {most.waiting}")
+                self.differs(f"{waiting} events wait, but {due.waiting} to {most.waiting} should")
         self._never_less(shown, unsure)
 
     def _never_less(self, shown: Shown, unsure: set[tuple[str, int]]) -> None:
@@ -195,7 +195,7 @@ class World:
                 continue
             low, is_, high = (each.get(place, (0, 0))[:2] for each in (least, shown, most))
             if not all(a <= b <= c for a, b, c in zip(low, is_, high, strict=False)):
-                raise DifferentError(f"{_said(place)} is {is_}, and it should be between {low} and {high}")
+                raise DifferentError(f"{_said(place)}: {is_}, expected between {low} and {high}")
 
     def pass_time(self, span: timedelta) -> None:
         """The clock of everybody but the brokers."""
@@ -207,7 +207,7 @@ def _same(shown: Shown, due: Shown, unsure: set[tuple[str, int]]) -> None:
         return
     for place in sorted({*shown, *due}, key=str):
         if shown.get(place) != due.get(place) and (place.store, place.window) not in unsure:
-            raise DifferentError(f"{_said(place)} is {shown.get(place)}, and it should be {due.get(place)}")
+            raise DifferentError(f"{_said(place)}: {shown.get(place)}, expected {due.get(place)}")
 
 
 def _said(place: Place) -> str:
