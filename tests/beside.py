@@ -24,7 +24,8 @@ def main() -> int:
     lower_priority(NICENESS)
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
     run = (sys.executable, "-m", "pytest", "-q", "-m", "not nightly", "-n", "auto", "--dist", "worksteal")
-    return int(any([subprocess.run([*run, part], check=False).returncode for part in PARTS]))
+    codes = [subprocess.run([*run, part], check=False).returncode for part in PARTS]
+    return int(any(codes))
 
 
 if __name__ == "__main__":
