@@ -230,11 +230,9 @@ def _do(call: Any) -> None:
         raise OperatorError(f"{error.message}; {error.do}", do="") from error
 
 
-def identities(stack: Stack) -> Mapping[str, str]:
-    return Topics(stack.settings.kafka.connection).ids([TOPIC, "no-such-topic"])
-
-
 def test_a_topic_is_known_by_its_id(stack: Stack) -> None:
-    assert identities(stack).keys() == {TOPIC}
-    assert identities(stack) == identities(stack)
+    ids = Topics(stack.settings.kafka.connection).ids([TOPIC, "people_counts", "no-such-topic"])
+
+    assert ids.keys() == {TOPIC, "people_counts"}
+    assert len(set(ids.values())) == 2
     assert Topics(stack.settings.kafka.connection).cluster_id()

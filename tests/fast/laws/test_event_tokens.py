@@ -190,6 +190,14 @@ def test_an_answer_that_is_given_contains_every_event_that_the_token_names(
         assert all(is_contained(event, state) for event in named)
 
 
+@pytest.mark.parametrize(("cut", "read"), [(100, 0), (0, 1)], ids=["by the cut", "by the speed layer"])
+def test_an_event_that_one_layer_has_passed_is_answered_and_contained(cut: int, read: int) -> None:
+    event, state = Received(0, 0, 10, 5), State(cut, {0: read, 1: 0, 2: 0}, [], has_speed=True)
+
+    assert is_contained(event, state)
+    assert answers(token_of([event]), state)
+
+
 @given(histories())
 @settings(max_examples=examples(1000), deadline=None)
 def test_what_both_layers_have_passed_is_answered(history: tuple[Sequence[Sequence[Received]], State]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from views.core.metric import Metric
@@ -53,6 +53,9 @@ RATIOS = [metric for metric in METRICS.values() if is_summed(metric) and not met
 KEYS = sorted({key(metric, text) for metric in (*TOTALS, *RATIOS) for text in metric.terms})
 ANY = st.fixed_dictionaries({name: st.integers(0, 10**9) for name in KEYS})
 NOTHING = dict.fromkeys(KEYS, 0)
+RISING = {name: number for number, name in enumerate(KEYS, 2)}
+FALLING = {name: number for number, name in enumerate(reversed(KEYS), 2)}
+"""One of them has a positive difference of any two states."""
 
 
 def test_there_are_totals_and_ratios_to_test() -> None:
@@ -153,13 +156,24 @@ def test_11_women_and_men_are_all_whose_gender_is_known(female: int, male: int) 
 
 
 @given(left=ANY, right=ANY)
+@example(left=RISING, right=dict.fromkeys(KEYS, 3))
+@example(left=RISING, right={name: 3 * amount for name, amount in RISING.items()})
+@example(left=FALLING, right={name: 3 * amount for name, amount in FALLING.items()})
 def test_12_a_ratio_of_sums_lies_between_the_ratios_of_its_parts(left: States, right: States) -> None:
     for metric in (each for each in RATIOS if each.id != "pair_lift"):  # a ratio of products
-        if all((divided := divisor(metric, of)) is not None and divided > 0 for of in (left, right)) and all(
-            is_said(metric, of) for of in (left, right)
-        ):
+        if is_a_ratio(metric, left) and is_a_ratio(metric, right):
             parts = [known(metric.id, of) for of in (left, right)]
             assert min(parts) <= known(metric.id, added(left, right)) <= max(parts)
+
+
+def test_12_covers_every_ratio() -> None:
+    assert [each.id for each in RATIOS if not (is_a_ratio(each, RISING) or is_a_ratio(each, FALLING))] == []
+
+
+def is_a_ratio(metric: Metric, of: States) -> bool:
+    """Whether it is divided by something positive, and has a value."""
+    divided = divisor(metric, of)
+    return divided is not None and divided > 0 and is_said(metric, of)
 
 
 def is_said(metric: Metric, of: States) -> bool:

@@ -83,6 +83,18 @@ def test_the_quick_reader_reads_every_record_of_good_fields(source: Source[Any],
 
 
 @each_source
+def test_the_example_of_a_source_is_an_event(source: Source[Any]) -> None:
+    value = json.dumps(source.example).encode()
+
+    event = parsed(source, value)
+
+    assert isinstance(event, Event)
+    assert list(validator(source.topic).iter_errors(json.loads(value, parse_float=number))) == []
+    assert key_of(source)(value) == event.store.encode()
+    assert parsed(source, mask_value(source, value)) == event
+
+
+@each_source
 @given(data=st.data())
 @settings(max_examples=examples(60))
 def test_whatever_is_an_event_fits_the_schema(source: Source[Any], data: st.DataObject) -> None:

@@ -1,6 +1,7 @@
 """The model of an index, on histories made by hand."""
 
 from datetime import date, timedelta
+from random import Random
 
 import pytest
 
@@ -176,8 +177,14 @@ def test_the_error_is_the_prediction_interval_of_one_more_point() -> None:
     assert found.error == pytest.approx(100 * 3.182 * spread * (1 + 1 / 4) ** 0.5)
 
 
-def test_the_same_history_has_the_same_model() -> None:
-    assert Model.of(MIXED) == Model.of(MIXED)
+def test_the_order_of_a_history_changes_nothing() -> None:
+    kept, shuffled = Model.of(MIXED), Model.of(Random(7).sample(MIXED, len(MIXED)))
+
+    for conditions, _ in MIXED[-7:]:
+        expected, found = kept.expectation(conditions), shuffled.expectation(conditions)
+        assert found.value == pytest.approx(expected.value)
+        assert found.error == pytest.approx(expected.error, abs=1e-6)
+        assert (found.points_used, found.flags) == (expected.points_used, expected.flags)
 
 
 def observed(celsius: float, rain: float) -> WeatherRow:
