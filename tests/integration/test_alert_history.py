@@ -81,7 +81,7 @@ def test_records_are_folded_and_folding_them_again_changes_nothing(shared_cassan
     assert [each.alert_id for each in still_open.alerts] == [alerts[number].alert_id for number in (3, 2, 0)]
 
 
-def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(shared_cassandra: Session) -> None:
+def test_resolution_wins_over_a_repeated_raise(shared_cassandra: Session) -> None:
     table, alert = table_of(shared_cassandra), raised(0, "reopened")
 
     for record in (alert, resolved(alert), alert):
@@ -91,7 +91,7 @@ def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(share
     assert [each.state for each in page(shared_cassandra, AlertsRequest("reopened")).alerts] == ["resolved"]
 
 
-def test_an_alert_whose_end_was_folded_first_is_over(shared_cassandra: Session) -> None:
+def test_an_alert_is_resolved_even_if_its_resolution_is_folded_first(shared_cassandra: Session) -> None:
     table, alert = table_of(shared_cassandra), raised(0, "backwards")
 
     for record in (resolved(alert), alert):
@@ -205,7 +205,7 @@ def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
     assert (listed_page.state, len(records)) == ("resolved", 2)
 
 
-def test_how_far_it_goes_is_that_of_the_slowest_partition(shared_cassandra: Session) -> None:
+def test_progress_is_that_of_the_slowest_partition(shared_cassandra: Session) -> None:
     table = table_of(shared_cassandra)
 
     table.save_position(0, HistoryPosition(7, AT, None), AT)

@@ -40,7 +40,7 @@ def test_a_processor_that_is_killed_twenty_times_emits_each_alert_once(broker: D
 
 
 @pytest.mark.nightly
-def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(broker: DrilledBroker) -> None:
+def test_delayed_and_lost_commits_zombies_and_twins_change_no_alert(broker: DrilledBroker) -> None:
     played = play(broker, Plan(kills=6, alerts=500, seed=1, proxied=6, zombies=1, twins=1, pause=6.0))
 
     assert played.is_well, played
@@ -63,7 +63,7 @@ def test_a_naive_alert_processor_fails_the_same_attacks(tmp_path: Path, kind: st
     assert played.twice > 0
 
 
-def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker: DrilledBroker) -> None:
+def test_second_alert_processor_fences_the_first(broker: DrilledBroker) -> None:
     alerts = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     group = PartitionReader(broker.kafka, ["pos_transactions"], 0).group
     first, second = (TransactionalSender(broker.kafka, 0, signatures_of()) for _ in range(2))

@@ -82,7 +82,7 @@ def take_away(settings: dict[str, str], topic: str) -> None:
 
 
 @pytest.mark.parametrize("patience", [0.1, 3600])
-def test_what_was_paused_and_taken_away_goes_on_when_it_comes_back(
+def test_paused_partition_resumes_after_it_is_revoked_and_reassigned(
     patience: float, broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_queue_module, "STALLED_SECONDS", patience)
@@ -107,7 +107,7 @@ def test_what_was_paused_and_taken_away_goes_on_when_it_comes_back(
     assert list(dict.fromkeys(handler.of("1"))) == list(range(RECORDS))
 
 
-def test_others_of_its_partition_go_on_beside_a_key_that_does_not_get_on(
+def test_blocked_key_does_not_block_others_of_its_partition(
     broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_queue_module, "STALLED_SECONDS", 0.1)

@@ -71,7 +71,7 @@ def test_two_events_whose_hashes_collide_are_both_counted(spark: SparkSession) -
     assert places(found.repeats) == [(0, 3)]
 
 
-def test_a_place_that_was_archived_twice_is_one_event_and_no_repeat(spark: SparkSession) -> None:
+def test_record_archived_twice_is_one_event_and_no_duplicate(spark: SparkSession) -> None:
     rows = [row("a", (0, 1)), row("a", (0, 1)), row("a", (0, 4), at=2), row("a", (0, 4), at=2)]
 
     found = deliveries(spark.createDataFrame(rows, SCHEMA))

@@ -52,9 +52,7 @@ def stranger(spark: "SparkSession") -> "Iterator[Stranger]":
     own.close()
 
 
-def test_who_does_not_know_the_secret_of_a_driver_reaches_nothing_in_it(
-    spark: "SparkSession", stranger: Stranger
-) -> None:
+def test_spark_driver_needs_the_secret(spark: "SparkSession", stranger: Stranger) -> None:
     knows = Stranger(spark, spark.sparkContext._jvm.org.apache.spark.SparkEnv.get().securityManager())  # type: ignore[union-attr]  # noqa: SLF001 - no other way to Java
     try:
         assert ENDPOINT in knows.finds(ENDPOINT)
@@ -74,7 +72,7 @@ def answer_to_a_call(port: int) -> bytes:
 
 
 @pytest.mark.parametrize("component", ["archive", "speed"])
-def test_who_does_not_know_the_secret_calls_no_function_of_a_stream(stack: Stack, component: str) -> None:
+def test_stream_callbacks_need_the_secret(stack: Stack, component: str) -> None:
     pid = Records(stack.settings.home).pid(component)
     opened = psutil.Process(pid).net_connections("tcp")
     ports = {each.laddr.port for each in opened if each.status == psutil.CONN_LISTEN}

@@ -60,7 +60,7 @@ def test_what_a_new_process_does_not_know_yet_stays_as_the_one_before_has_seen_i
     assert (no_answer.status, no_answer.delivered_at) == (None, NOW)
 
 
-def test_that_one_has_begun_is_known_until_an_operator_resumes_it(shared_cassandra: Session) -> None:
+def test_endpoint_has_begun_until_an_operator_resumes_it(shared_cassandra: Session) -> None:
     table = EndpointTable(shared_cassandra, SECRETS_KEY)
     table.add(replace(ONE, id="e8"), NOW)
 

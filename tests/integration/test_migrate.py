@@ -169,7 +169,7 @@ def test_partitions_are_announced_then_open_and_only_one_growth_is_unfinished(ke
         assert growths.read(2, IDS).open == 4
 
 
-def test_a_number_that_is_no_multiple_is_refused_and_topics_created_again_may_grow_again(keyspaces: Keyspaces) -> None:
+def test_partitions_grow_by_multiples_only_also_after_topics_are_recreated(keyspaces: Keyspaces) -> None:
     with keyspaces.lend() as session:
         growths = PartitionGrowths(session)
         for before, number in ((2, 2), (2, 3), (4, 2)):

@@ -266,7 +266,7 @@ def test_a_probe_whose_answer_is_lost_is_no_reason_to_refuse(store: LocalObjectS
     assert store.faults == 1
 
 
-def test_a_store_that_is_away_is_named() -> None:
+def test_unreachable_object_store_is_reported() -> None:
     use(ObjectStore("http://127.0.0.1:9", "us-east-1", path_style=True))
 
     with pytest.raises(ObjectStoreUnavailableError, match="does not answer"):

@@ -206,7 +206,7 @@ def test_an_operator_previews_publishes_and_goes_back_without_a_mouse(shop: Shop
 
 
 @pytest.mark.nightly
-def test_nothing_keeps_anybody_out_of_real_numbers(shop: Shop, browser: Browser) -> None:
+def test_pages_with_real_numbers_pass_accessibility_checks(shop: Shop, browser: Browser) -> None:
     newest = shop.stack.get("/v1/publications")["publications"][1]["publication"]
     found = []
     with opened(browser) as (page, complaints):

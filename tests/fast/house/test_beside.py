@@ -1,6 +1,7 @@
 """`make test` fails if one of its parts fails, however that part ends."""
 
 import os
+import signal
 import subprocess
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ def test_a_part_that_fails_or_is_killed_fails_the_run(
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=next(ended)))
     monkeypatch.setattr(os, "setsid", lambda: None)
     monkeypatch.setattr(beside, "lower_priority", lambda _: None)
-    monkeypatch.setattr(beside.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
 
     assert beside.main() == expected
     assert list(ended) == []  # a failure does not skip the other part

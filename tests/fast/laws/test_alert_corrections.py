@@ -100,7 +100,7 @@ def open_alerts(world: Publications, rule: str) -> set[int]:
 @given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=1, max_size=40), CUTS)
 @settings(max_examples=examples(80), deadline=None)
 @example([(0, 0, 9), (100, 22 * HOUR, 9), (100, 22 * HOUR, 9)], {1})
-def test_after_publications_what_stands_is_what_plain_sums_ask_for(drawn: Drawn, cuts: set[int]) -> None:
+def test_open_alerts_after_publications_match_a_naive_evaluation(drawn: Drawn, cuts: set[int]) -> None:
     entries = log_of(drawn)
 
     world, _ = played(entries, cuts)
@@ -114,7 +114,7 @@ def test_after_publications_what_stands_is_what_plain_sums_ask_for(drawn: Drawn,
 @given(st.lists(st.tuples(STEPS, SOON, KINDS), min_size=1, max_size=40), CUTS)
 @settings(max_examples=examples(80), deadline=None)
 @example([(0, 0, 4), (0, 0, 6), (0, 0, 3), (0, 0, 4)], set())  # beyond the bound, back, and beyond it again
-def test_where_nothing_was_late_nothing_is_retracted_and_nothing_is_unexplained(drawn: Drawn, cuts: set[int]) -> None:
+def test_without_late_events_only_silence_alerts_are_retracted(drawn: Drawn, cuts: set[int]) -> None:
     entries = log_of(drawn)
 
     _, corrections = played(entries, cuts)

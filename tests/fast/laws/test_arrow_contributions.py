@@ -141,7 +141,7 @@ def test_expressions_that_are_written_alike_are_told_apart() -> None:
     assert evaluate("a or b = b", rows).to_pylist() == [True]
 
 
-def test_what_lies_below_a_null_list_is_no_element() -> None:
+def test_elements_below_a_null_list_are_ignored() -> None:
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 3]), pa.array([1, 2, 3]), mask=pa.array([True, False]))
     rows = Rows.of(pa.table({"l": lists}))
 

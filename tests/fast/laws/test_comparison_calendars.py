@@ -111,7 +111,7 @@ def test_the_counterparts_of_two_periods_in_a_row_are_those_of_both(
 
 
 @given(first=DAYS, number=st.integers(1, 400), shift=st.integers(1, 800))
-def test_as_many_days_before_are_as_many_days(first: date, number: int, shift: int) -> None:
+def test_shifted_period_has_the_same_number_of_days(first: date, number: int, shift: int) -> None:
     found = list(DaysBefore(shift).days(first, first + timedelta(days=number)))
 
     assert found == days(first - timedelta(days=shift), number)

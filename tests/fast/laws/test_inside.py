@@ -28,7 +28,7 @@ def test_8_where_the_floor_was_not_hit_those_inside_are_those_who_came_and_did_n
 
 
 @given(flows=FLOWS, more=st.integers(1, 99))
-def test_who_leaves_without_having_been_counted_is_forgotten(flows: list[tuple[int, int]], more: int) -> None:
+def test_exits_beyond_the_number_inside_are_not_carried_over(flows: list[tuple[int, int]], more: int) -> None:
     *_, held = inside(flows)
 
     assert list(inside([*flows, (0, held + more), (more, 0)]))[-2:] == [0, more]

@@ -59,6 +59,6 @@ def test_every_value_is_in_one_bin_and_the_shares_add_up_to_100(values: list[int
     assert OF.present((*counts(values), min(values), max(values))) == of(values, 50)
 
 
-def test_of_no_value_there_is_no_percentile_and_no_bin() -> None:
+def test_percentile_and_bins_of_no_values_are_empty() -> None:
     assert percentile(STAYS, [0] * len(STAYS), None, None, 50) is None
     assert bins(STAYS, [0] * len(STAYS)) is None

@@ -9,7 +9,7 @@ HOURS = st.dictionaries(st.tuples(st.integers(1, 7), st.integers(0, 23)), st.int
 
 
 @given(hours=HOURS, percent=st.integers(1, 100))
-def test_the_hours_hold_so_much_and_one_less_would_not(hours: dict[tuple[int, int], int], percent: int) -> None:
+def test_busiest_hours_are_the_fewest_that_hold_the_share(hours: dict[tuple[int, int], int], percent: int) -> None:
     n = sum(hours.values())
     found = busiest(hours, percent)
     if not n:

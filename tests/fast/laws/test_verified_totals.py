@@ -122,7 +122,7 @@ def test_nothing_is_asked_before_the_first_publication() -> None:
 
 
 @pytest.mark.parametrize("by_part", [False, True])
-def test_days_that_cannot_be_asked_for_are_not(*, by_part: bool) -> None:
+def test_unrequestable_days_are_never_requested(*, by_part: bool) -> None:
     """The clock of a till without a battery begins in 1970."""
     metric = next(each for each in compared_metrics(CATALOGUE.metrics.values()) if each.views == (VIEWS[0].name,))
     comparison = TotalsComparison(TotalsRule.of(VIEWS[0], [metric], {}, by_part=by_part), [metric])

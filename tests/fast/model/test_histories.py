@@ -29,7 +29,7 @@ def test_a_thousand_histories_never_differ_from_the_naive_recompute(part: int) -
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
-def test_a_rule_that_is_taken_away_is_missed(rule: Rule) -> None:
+def test_removing_any_rule_of_the_cut_gives_a_wrong_answer(rule: Rule) -> None:
     found = missed(rule, first=0, most=ENOUGH, aimed=True)
 
     assert found.histories is not None

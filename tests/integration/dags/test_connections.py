@@ -32,7 +32,7 @@ def connected(airflow: Airflow, galatea: dict[str, Any], spark: dict[str, Any]) 
         ({"host": "yarn", "extra": {"queue": "night"}}, "yarn", {"spark.yarn.queue": "night"}),
     ],
 )
-def test_every_spark_master_is_said_by_its_connection(
+def test_airflow_connection_sets_the_spark_master(
     airflow: Airflow, spark: dict[str, Any], master: str, options: dict[str, str] | None
 ) -> None:
     found = connected(airflow, {}, {"conn_type": "spark", **spark})["environment"]

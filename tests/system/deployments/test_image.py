@@ -85,7 +85,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     shutil.rmtree(folder)
 
 
-def test_it_runs_as_a_user_without_rights_on_a_file_system_that_it_cannot_write_to(image: Image) -> None:
+def test_image_runs_unprivileged_on_a_read_only_file_system(image: Image) -> None:
     assert image.run("--version").split()[-1] == version(PACKAGE)
     assert image.shell("id -u; id -g") == "10001\n10001"
     assert image.shell("grep CapEff /proc/self/status").split()[-1] == "0" * 16
@@ -93,7 +93,7 @@ def test_it_runs_as_a_user_without_rights_on_a_file_system_that_it_cannot_write_
     assert image.shell("touch /tmp/x $GALATEA_HOME/x && stat -c %a $GALATEA_HOME") == "700"
 
 
-def test_its_bill_of_materials_names_what_is_in_it(image: Image) -> None:
+def test_bill_of_materials_lists_the_contents_of_the_image(image: Image) -> None:
     bill = json.loads(image.shell("cat /opt/galatea/sbom.cdx.json"))
     found = {each["purl"].partition(":")[2].partition("/")[0] for each in bill["components"]}
     jars = {each["name"]: each for each in bill["components"] if each["purl"].startswith("pkg:maven/")}
@@ -105,7 +105,7 @@ def test_its_bill_of_materials_names_what_is_in_it(image: Image) -> None:
     assert {each["hashes"][0]["content"] for each in jars.values()} <= {line[:64] for line in hashes.splitlines()}
 
 
-def test_it_holds_the_sources_and_nothing_else_of_the_clone(image: Image) -> None:
+def test_image_contains_only_the_sources_of_the_clone(image: Image) -> None:
     own = image.shell("cat /opt/galatea/lib/python3*/site-packages/deploy/settings.py")
 
     assert own == (SOURCES / "deploy" / "settings.py").read_text().strip()

@@ -103,7 +103,9 @@ def test_without_acknowledgements_lost_requests_are_lost_records(results: Mappin
     assert with_one.counts.lost == 0
 
 
-def test_a_killed_copy_shows_each_record_once_to_who_reads_committed(results: Mapping[str, ExperimentResult]) -> None:
+def test_killed_transactional_copy_shows_each_record_once_to_read_committed(
+    results: Mapping[str, ExperimentResult],
+) -> None:
     committed, uncommitted = results["P14"].lines
 
     assert committed.counts == Counts(0, 0, 0)
@@ -135,7 +137,7 @@ def test_skipping_on_any_exception_loses_what_came_meanwhile(results: Mapping[st
     assert [line.counts.lost for line in results["P21"].lines] == [21, 0, 0]
 
 
-def test_who_stands_still_holds_up_its_own_group_alone(results: Mapping[str, ExperimentResult]) -> None:
+def test_stalled_consumer_delays_only_its_own_group(results: Mapping[str, ExperimentResult]) -> None:
     together, apart, beside_silence = results["P22"].lines
 
     assert (together.counted["delivered meanwhile"], together.counted["tried meanwhile"] >= 50) == (1, True)
@@ -216,7 +218,7 @@ def past_failures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("change", [as_one_group, past_failures])
-def test_members_that_do_not_keep_their_work_apart_are_a_difference(
+def test_missing_isolation_between_members_fails_the_experiment(
     setup: ExperimentSetup, monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     monkeypatch.setattr(clients, "QUIET_SECONDS", 5)

@@ -17,7 +17,7 @@ def load() -> Load:
     return Load(KafkaConnection("127.0.0.1:1"), 1, Mix(), TillRoll())
 
 
-def test_a_load_that_sends_nothing_rests(load: Load) -> None:
+def test_paused_load_sends_nothing(load: Load) -> None:
     load.start()
 
     load.rest()

@@ -88,7 +88,7 @@ def test_nothing_is_wrong_while_every_answer_is_right(api: Api, sampler: Sampler
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_a_refusal_that_is_no_json_is_wrong_and_it_asks_on(api: Api, sampler: Sampler, status: int) -> None:
+def test_sampler_reports_a_refusal_without_json_and_continues(api: Api, sampler: Sampler, status: int) -> None:
     api.answers(status, b"Internal Server Error")
     api.answers(200, GOOD)
 
@@ -97,7 +97,7 @@ def test_a_refusal_that_is_no_json_is_wrong_and_it_asks_on(api: Api, sampler: Sa
 
 
 @pytest.mark.parametrize("body", [b"[]", b"no JSON", b'{"as_of": {}}'])
-def test_an_answer_that_nobody_can_read_is_wrong_and_it_asks_on(api: Api, sampler: Sampler, body: bytes) -> None:
+def test_sampler_reports_an_unreadable_answer_and_continues(api: Api, sampler: Sampler, body: bytes) -> None:
     api.answers(200, body)
     api.answers(200, GOOD)
 

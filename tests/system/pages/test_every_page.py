@@ -77,7 +77,7 @@ def operator(browser: Browser, address: str) -> Iterator[tuple[Page, list[str]]]
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_no_wider_than_the_screen_and_keeps_nobody_out(
+def test_page_fits_the_screen_and_passes_accessibility_checks(
     operator: tuple[Page, list[str]], address: str, path: str
 ) -> None:
     page, complaints = operator

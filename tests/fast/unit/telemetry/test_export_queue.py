@@ -27,7 +27,7 @@ def test_what_is_queued_is_sent_in_order_and_the_rest_when_it_closes() -> None:
     assert count("sent", signal="lineage") - before == 1000
 
 
-def test_what_does_not_fit_is_dropped_and_counted_without_waiting() -> None:
+def test_full_export_queue_drops_and_counts_without_blocking() -> None:
     sent, arrived, goes_on = list[int](), threading.Event(), threading.Event()
 
     def slow(items: Sequence[int]) -> None:

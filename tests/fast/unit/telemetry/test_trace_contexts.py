@@ -85,7 +85,7 @@ def test_each_sampled_trace_is_found_once() -> None:
         SAMPLED + b"\n",
     ],
 )
-def test_what_names_no_sampled_trace_is_no_link(value: bytes | None) -> None:
+def test_unsampled_traces_are_not_linked(value: bytes | None) -> None:
     assert trace_contexts_of(records([(receipt(), [("traceparent", value)])])) == frozenset()
 
 
