@@ -1,5 +1,5 @@
-# The commands of this repository. Needed: Linux or macOS, make, and Python 3.11 to 3.13 with venv. Nothing else:
-# where there is no uv, one is put into the user's cache, once.
+# The commands of this repository. They need Linux or macOS, make, and Python 3.11 to 3.13 with venv. If uv is not
+# installed, it is installed once into the user's cache.
 
 UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' deploy/uv.txt)
 CACHE      := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/galatea
@@ -16,7 +16,7 @@ TESTS_OF_deployments = tests/system/deployments
 TESTS_OF_others      = tests/system --ignore=tests/system/deployments
 
 export UV_PYTHON_DOWNLOADS := never
-# Tests and the demo start many processes: without byte code, each would compile the same modules again.
+# Tests and the demo start many processes. Without byte code, each would compile the same modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -31,8 +31,8 @@ install: $(STAMP) ## Install the locked packages into .venv, and fetch and prepa
 demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--once stops and checks
 	@$(RUN) galatea demo $(ARGS)
 
-# Integration tests share one stack and mostly wait for it. Fast tests and those of the system, which start what they need,
-# use the time that these leave, and report at the end.
+# Integration tests share one stack and mostly wait for it. Meanwhile, the fast tests and the system tests, which start
+# what they need themselves, run at a low priority; their output is printed at the end.
 test: install ## What CI runs, in half an hour on two slow cores: fast tests, and each feature once on real parts; or the tests in ARGS
 ifdef ARGS
 	@$(RUN) pytest $(ARGS)
@@ -90,14 +90,14 @@ clean: ## Remove environment and tool caches; never .galatea, which holds data
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The packages of the lock. Without a network the cache serves: the lock is complete, so nothing has to be asked.
+# Install the locked packages: from the cache if it has them all, otherwise over the network.
 $(STAMP): uv.lock pyproject.toml | $(UV)
 	@$(UV) sync --frozen --offline --quiet 2>/dev/null || $(UV) sync --frozen
 	@touch $@
 
-# Beside its place, then moved: an interrupted install leaves nothing that looks whole.
+# An installation that fails is removed, so that no incomplete one is used.
 $(OWN_UV):
-	@echo "  uv $(UV_VERSION) is fetched once, into $(CACHE)"
+	@echo "  installing uv $(UV_VERSION) once, into $(CACHE)"
 	@mkdir -p $(CACHE)
 	@for python in python3.13 python3.12 python3.11 python3; do \
 	  $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && break; \
