@@ -66,29 +66,24 @@ def rotate(
     The new key has a new id: saved views and share links stay with the old one, and with keys that may `configure`.
     """
     now = datetime.now(UTC)
-    old = _found(id_)
-    if not old.is_signed:
-        message = f"The key `{id_}` was not written by this deployment."
-        do = f"If you know who has it: galatea keys sign {id_}. If not: galatea keys revoke {id_}"
-        raise RequestError(message, do=do)
+    old = _signed(_found(id_))
     lasts = old.expires_at - old.created_at if old.expires_at else timedelta(days=365)
     text, new = Key.new(old.tenant, old.scopes, old.name, now, now + lasts)
     end = min(now + timedelta(hours=overlap), old.expires_at or datetime.max.replace(tzinfo=UTC))
     _with(lambda tables: tables.keep(new))  # stored first: two valid keys are better than none
     _shown(text, new, as_json=as_json)
-    _with(lambda tables: tables.keep(replace(old, expires_at=end)))
+    _with(lambda tables: tables.end(id_, lambda key: replace(_signed(key), expires_at=min(end, key.expires_at or end))))
 
 
 @app.command()
 def revoke(id_: Id, as_json: AsJson = False) -> None:
     """Revoke a key. It becomes invalid within two seconds; while Cassandra does not respond, within five."""
-    old = _found(id_)
-    revoked = old.revoked(datetime.now(UTC))
-    _with(lambda tables: tables.keep(revoked))
+    now = datetime.now(UTC)
+    revoked = _with(lambda tables: tables.end(id_, lambda key: key.revoked(now)))
     if as_json:
         print_json(_described(revoked))
     else:
-        print_message(f"  {id_} of tenant `{old.tenant}` is revoked")
+        print_message(f"  {id_} of tenant `{revoked.tenant}` is revoked")
 
 
 @app.command()
@@ -97,13 +92,13 @@ def sign(
     as_json: AsJson = False,
 ) -> None:
     """Accept keys whose rows this deployment has not written, as after a lost key file. Check who holds them first."""
-    found = [replace(_found(each), is_signed=True) for each in ids]
+    for id_ in ids:
+        _found(id_)  # all of them exist, before one is signed
 
-    async def all_of(tables: KeyTables) -> None:
-        for each in found:
-            await tables.keep(each)
+    async def all_of(tables: KeyTables) -> list[Key]:
+        return [await tables.end(each, lambda key: replace(key, is_signed=True)) for each in ids]
 
-    _with(all_of)
+    found = _with(all_of)
     if as_json:
         print_json({"keys": [_described(each) for each in found]})
         return
@@ -120,6 +115,15 @@ def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:
         return await work(KeyTables(AsyncSession(session_of(settings.cassandra.address)), secrets_key_of(settings)))
 
     return asyncio.run(done())
+
+
+def _signed(key: Key) -> Key:
+    """The key; RequestError if this deployment has not written it."""
+    if not key.is_signed:
+        message = f"The key `{key.id}` was not written by this deployment."
+        do = f"If you know who has it: galatea keys sign {key.id}. If not: galatea keys revoke {key.id}"
+        raise RequestError(message, do=do)
+    return key
 
 
 def _found(id_: str) -> Key:

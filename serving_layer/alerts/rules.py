@@ -227,7 +227,8 @@ class AlertRules:
         return RuleEntry.of(row)
 
     def _of(self, tenant: str, id_: str) -> list[RuleEntry]:
-        return [RuleEntry.of(row) for row in self._versions.all_of("rule", f"{tenant}/{id_}")]
+        found = (RuleEntry.of(row) for row in self._versions.all_of("rule", f"{tenant}/{id_}"))
+        return [entry for entry in found if entry.tenant == tenant]  # an id with a `/` would name that of another one
 
     def _free(self, tenant: str, id_: str) -> int:
         """The version after which a rule begins: that of its removal, or 0. RuleMovedError if there is one already."""

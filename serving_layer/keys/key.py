@@ -4,7 +4,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol, Self, get_args
@@ -115,7 +115,21 @@ class KeyStore(KeyReader, Protocol):
     """Where keys are stored, and can be changed."""
 
     async def keep(self, key: Key) -> None:
-        """Write a key, new or changed."""
+        """Write a new key."""
+
+    async def end(self, id_: str, how: Callable[[Key], Key]) -> Key:
+        """Change when a key ends, without undoing what somebody else changes at the same time.
+
+        Args:
+            id_: of the key.
+            how: the key as it should be, from what it is.
+
+        Returns:
+            The key as it is now.
+
+        Raises:
+            UnknownNameError: there is no such key.
+        """
 
 
 def id_of(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
-from master_dataset.errors import GalateaError, UnknownNameError
+from master_dataset.errors import GalateaError
 from serving_layer.api.caller import audit_details
 from serving_layer.api.parameters import DEFAULT_TENANT
 from serving_layer.errors import BadQuestionError
@@ -71,11 +71,9 @@ async def create_key(visit: OperatorVisit) -> Response:
 async def revoke_key(visit: OperatorVisit) -> Response:
     """Revoke a key; it is refused within two seconds; while Cassandra does not respond, within five."""
     form = await visit.form()
-    id_, keys = form.text("id"), {key.id: key for key in await visit.operations.keys.keys()}
+    id_, now = form.text("id"), (await visit.fresh()).at
     audit_details(visit.request.scope, id_)
-    if id_ not in keys:
-        raise UnknownNameError("key", id_, keys)
-    await visit.operations.keys.keep(keys[id_].revoked((await visit.fresh()).at))
+    await visit.operations.keys.end(id_, lambda key: key.revoked(now))
     return RedirectResponse(f"{PATH}?revoked={id_}", HTTPStatus.SEE_OTHER)
 
 

@@ -38,6 +38,7 @@ from serving_layer.sql.protocol import (
     row_description,
 )
 from serving_layer.sql.results import SHORT, Column, Prepared, QueryResult, SqlSession, SqlStateError, SqlType, SqlValue
+from serving_layer.sql.settings import require_short_name
 from serving_layer.sql.types import TEXT_FORMAT, WIRE_TYPES, decode, encoder, parameter_type
 
 PIECE_BYTES = 65_536
@@ -54,6 +55,8 @@ _TEXTS_OF_STATEMENT = 2
 """As the client wrote it, and as DuckDB reads it."""
 _MEMORY_OF_BYTE = 4
 """What a byte of a parameter takes at most: in Python, one character outside of the basic plane makes all four wide."""
+_MEMORY_OF_NUMBER = 40
+"""What a number, or a parameter that is NULL, takes in the lists that are made of it."""
 
 
 class ConversationLimits(NamedTuple):
@@ -174,6 +177,7 @@ class Conversation:
         if not statements:
             await self._write(EMPTY_QUERY)
         for sql in statements:
+            await self._authorize()  # the key may have been revoked while those before it ran
             result = await self._run(self._session.execute(sql))
             self._forget(sql)
             if result.columns is not None:
@@ -214,9 +218,11 @@ class Conversation:
         if message.statement in self._statements:
             hint = "Close it first, or use another name."
             raise SqlStateError("42P05", f'The prepared statement "{message.statement}" exists already.', hint)
+        require_short_name(message.statement)
         size = len(message.sql)
         self._require_room(size)
-        held = self._session.hold(_TEXTS_OF_STATEMENT * getsizeof(message.sql))
+        lists = _MEMORY_OF_NUMBER * len(message.parameter_oids)
+        held = self._session.hold(_TEXTS_OF_STATEMENT * getsizeof(message.sql) + lists)
         statements = await self._split(message.sql)
         if len(statements) > 1:
             raise SqlStateError("42601", "A prepared statement is one statement.", "Prepare each one by itself.")
@@ -244,6 +250,7 @@ class Conversation:
 
     async def _bind(self, message: Bind) -> None:
         statement = self._statement(message.statement)
+        require_short_name(message.portal)
         if message.portal and message.portal in self._portals:
             raise SqlStateError("42P03", f'The portal "{message.portal}" exists already.', "Close it first.")
         if len(self._portals) >= self._limits.statements and message.portal not in self._portals:
@@ -254,7 +261,9 @@ class Conversation:
         if len(types) != len(message.values):
             raise ProtocolError(f"A statement of {len(types)} parameters was given {len(message.values)}.")
         formats = _one_each(message.formats, len(types))
-        held = self._session.hold(sum(_MEMORY_OF_BYTE * len(value) for value in message.values if value is not None))
+        values = sum(_MEMORY_OF_BYTE * len(value) for value in message.values if value is not None)
+        numbers = len(message.values) + len(message.result_formats)
+        held = self._session.hold(values + _MEMORY_OF_NUMBER * numbers)
         parameters = [
             None if value is None else decode(type_, format_, value)
             for type_, format_, value in zip(types, formats, message.values, strict=True)

@@ -83,6 +83,7 @@ class Cursor:
         scrolls: False: it is read forward only.
         holds: it outlives its transaction.
         is_new: the transaction that declared it has not ended.
+        held: counts the memory of `statement`.
         at: the number of the row that was fetched last; 0: before the first one.
     """
 
@@ -92,6 +93,7 @@ class Cursor:
     scrolls: bool
     holds: bool
     is_new: bool
+    held: object = None
     at: int = 0
 
     def fetch(self, fetch: Fetch) -> QueryResult:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from sys import getsizeof
 from typing import Any, Literal, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -45,7 +46,7 @@ from serving_layer.sql.relations import Relations, Sources
 from serving_layer.sql.results import SHORT, Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.sandbox import Limits, Sandbox, Sandboxes
 from serving_layer.sql.semantics import as_in_postgresql
-from serving_layer.sql.settings import AT_LEAST, TIMEZONE, SessionSettings
+from serving_layer.sql.settings import AT_LEAST, TIMEZONE, SessionSettings, require_short_name
 from serving_layer.sql.statements import (
     Action,
     Control,
@@ -479,6 +480,7 @@ class Session:
         if self._transaction == "idle" and not declared.holds:
             hint = "Send BEGIN first, or declare it WITH HOLD."
             raise SqlStateError("25P01", "DECLARE CURSOR needs a transaction.", hint)
+        require_short_name(declared.name)
         if declared.name in self._cursors:
             raise SqlStateError("42P03", f'The cursor "{declared.name}" exists already.', "Close it first.")
         result = await self._answered(statement.query, parameters)
@@ -489,7 +491,8 @@ class Session:
             raise SqlStateError("54000", message, "Close those that are no longer needed, or choose fewer rows.")
         is_new = self._transaction == "open"
         columns = result.columns or ()
-        cursor = Cursor(columns, result.rows, sql, declared.scrolls, declared.holds, is_new)
+        counted = self.hold(getsizeof(sql))
+        cursor = Cursor(columns, result.rows, sql, declared.scrolls, declared.holds, is_new, counted)
         self._cursors[declared.name] = cursor
         return QueryResult("DECLARE CURSOR")
 
@@ -527,6 +530,7 @@ class Session:
             if demand is not None and demand != self._snapshot.demand:
                 message = f'The transaction has read its snapshot before "{AT_LEAST}" was set.'
                 raise SqlStateError("25001", message, "Set it before the first query of a transaction.")
+            await self._refuse_lost_stores(self._snapshot)
             return self._snapshot
         queries = self._sessions.sources.queries
         version, speed_failure = await queries.current_version(self._caller, demand)
@@ -656,6 +660,14 @@ class Session:
             raise
         await self._refuse_ended(snapshot)
         return held
+
+    async def _refuse_lost_stores(self, snapshot: Snapshot) -> None:
+        """Let a transaction fail with 72000 if a store that it reads was removed, or given to another tenant."""
+        _, stores = await self._sessions.sources.queries.stores.all()
+        for id_ in snapshot.stores:
+            if id_ not in stores or not self._caller.sees(stores[id_]):
+                message = f"The store `{id_}`, which the transaction reads, was removed or belongs to another tenant."
+                raise SqlStateError("72000", message, "Send ROLLBACK; the next transaction reads the newest state.")
 
     async def _refuse_ended(self, snapshot: Snapshot) -> None:
         """Let a transaction fail with 72000 if cells or rows of its snapshot may be gone."""

@@ -18,7 +18,7 @@ from serving_layer.timeline import zone_named
 from views.control.token import EventToken, InvalidTokenError
 
 TIMEZONE, TIMEOUT, AT_LEAST = "timezone", "statement_timeout", "galatea.at_least"
-MOST_LENGTH, MOST_SAVEPOINTS = 1000, 1000
+MOST_LENGTH, MOST_SAVEPOINTS, MOST_NAME = 1000, 1000, 200
 """Characters of a value; savepoints of a transaction."""
 DEFAULTS: Mapping[str, str] = {
     "application_name": "",
@@ -162,6 +162,7 @@ class SessionSettings:
         if len(self._kept) > MOST_SAVEPOINTS:
             message = f"A transaction has at most {MOST_SAVEPOINTS:,} savepoints."
             raise SqlStateError("54000", message, "Release those that are no longer needed.")
+        require_short_name(name)
         self._kept.append(_Kept(name, self._values, self._session))
 
     def back_to(self, savepoint: str) -> None:
@@ -208,6 +209,13 @@ class SessionSettings:
             self._session = {**self._session, name: checked}
         if self._kept or not is_local:
             self._values = {**self._values, name: checked}
+
+
+def require_short_name(name: str) -> None:
+    """Refuse a long name of what a connection keeps: a statement, portal, cursor or savepoint. SqlStateError 42622."""
+    if len(name) > MOST_NAME:
+        message = f"A name of {len(name):,} characters is too long: it may have {MOST_NAME}."
+        raise SqlStateError("42622", message, "Choose a shorter one.")
 
 
 def _unknown(name: str) -> SqlStateError:

@@ -8,7 +8,7 @@ WatchTables       lag, alarms, webhook_endpoints, and what `publications` and `l
 
 import asyncio
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 import orjson
 
-from master_dataset.errors import CassandraUnavailableError
+from master_dataset.errors import CassandraUnavailableError, UnknownNameError
 from master_dataset.secrets_key import Purpose, SecretsKey
 from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import RecomputeRecord
@@ -140,25 +140,57 @@ class KeyTables:
         self._insert = session.prepare(
             f"INSERT INTO api_keys ({_KEY_COLUMNS}, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - likewise
         )
+        self._update = session.prepare(
+            "UPDATE api_keys SET expires_at = ?, revoked_at = ?, mac = ? WHERE id = ? "
+            "IF digest = ? AND expires_at = ? AND revoked_at = ?"
+        )
 
     async def keys(self) -> Sequence[Key]:
         """All of them, also those that are not signed; there are hundreds, not millions."""
         return [self._key(row) for row in await self._session.rows(self._select) if _is_whole(row)]
 
     async def keep(self, key: Key) -> None:
-        """Write it, new or changed, and sign it.
+        """Write a new key, and sign it.
 
         Raises:
-            CassandraUnavailableError: as `AsyncSession.rows`; or the row is not what was written, because another
-                process has written it at the same time, or with a later timestamp.
+            CassandraUnavailableError: as `AsyncSession.rows`; or the row is not what was written, because somebody else
+                has written it with a later timestamp.
         """
         values = (key.id, key.digest, key.tenant, set(key.scopes), key.name, key.created_at)
         await self._session.rows(self._insert, *values, key.expires_at, key.revoked_at, self._mac(key))
-        found = [self._key(row) for row in await self._session.rows(self._one, key.id) if _is_whole(row)]
-        if not any(each.is_signed and _says(each, key) for each in found):
-            message = f"The row of the key `{key.id}` is not what was just written."
-            do = "Compare the clocks and try again; see docs/how-to/keys.md#a-row-that-cannot-be-changed"
-            raise CassandraUnavailableError(message, do=do)
+        if not _says(await self._read(key.id), key):
+            raise _not_written(key)
+
+    async def end(self, id_: str, how: Callable[[Key], Key]) -> Key:
+        """Change when a key ends, and sign it. What somebody else changes at the same time is not undone.
+
+        Args:
+            id_: of the key.
+            how: the key as it should be, from what it is; called again if it was changed in the meantime.
+
+        Returns:
+            The key as it is now.
+
+        Raises:
+            UnknownNameError: there is no such key.
+            CassandraUnavailableError: as `keep`.
+        """
+        read = await self._read(id_)
+        while read is not None:
+            wanted = how(read)
+            ends = (wanted.expires_at, wanted.revoked_at, self._mac(wanted))
+            await self._session.rows(self._update, *ends, id_, read.digest, read.expires_at, read.revoked_at)
+            found = await self._read(id_)
+            if found is not None and _says(found, wanted):
+                return found
+            if found == read:
+                raise _not_written(read)
+            read = found
+        raise UnknownNameError("key", id_, [each.id for each in await self.keys()])
+
+    async def _read(self, id_: str) -> Key | None:
+        rows = await self._session.rows(self._one, id_)
+        return next((self._key(row) for row in rows if _is_whole(row)), None)
 
     def _key(self, row: Row) -> Key:
         id_, digest, tenant, scopes, name, created, expires, revoked, mac = row
@@ -170,10 +202,18 @@ class KeyTables:
         return self._secrets_key.sign(_API_KEYS, *key.signed_parts)
 
 
-def _says(found: Key, written: Key) -> bool:
+def _says(found: Key | None, written: Key) -> bool:
     """Whether a row says what was written; of a key that was to end, that somebody else has ended it is as good."""
+    if found is None or not found.is_signed:
+        return False
     is_revoked = found.revoked_at is not None and written.revoked_at is not None
     return is_revoked or found.signed_parts == written.signed_parts
+
+
+def _not_written(key: Key) -> CassandraUnavailableError:
+    message = f"The row of the key `{key.id}` is not what was just written."
+    do = "Compare the clocks and try again; see docs/how-to/keys.md#a-row-that-cannot-be-changed"
+    return CassandraUnavailableError(message, do=do)
 
 
 def _is_whole(row: Row) -> bool:

@@ -19,12 +19,14 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def test_a_key_is_read_as_it_was_kept(shared_cassandra: Session) -> None:
     _, key = Key.new("acme", ("ingest", "read"), "Anna's notebook", NOW, NOW + timedelta(days=1))
-    revoked = replace(key, id="0" * 12, revoked_at=NOW, expires_at=None)
+    lasting = replace(key, id="0" * 12, expires_at=None)
+    revoked = lasting.revoked(NOW)
 
     async def kept() -> list[Key]:
         tables = KeyTables(AsyncSession(shared_cassandra), SecretsKey("k" * 43))
         await tables.keep(key)
-        await tables.keep(revoked)
+        await tables.keep(lasting)
+        assert await tables.end(lasting.id, lambda found: found.revoked(NOW)) == revoked
         return [each for each in await tables.keys() if each.tenant == "acme"]
 
     assert sorted(asyncio.run(kept()), key=lambda each: each.id) == sorted([key, revoked], key=lambda each: each.id)

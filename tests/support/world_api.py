@@ -90,6 +90,13 @@ class WorldKeys:
     async def keep(self, key: Key) -> None:
         self.kept = [each for each in self.kept if each.id != key.id] + [key]
 
+    async def end(self, id_: str, how: Callable[[Key], Key]) -> Key:
+        found = {key.id: key for key in self.kept}
+        if id_ not in found:
+            raise UnknownNameError("key", id_, found)
+        await self.keep(ended := how(found[id_]))
+        return ended
+
 
 WELL = WebhookTrial("done", 204, None, 12)
 

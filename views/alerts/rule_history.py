@@ -188,7 +188,7 @@ class RuleHistory:
             if version.kind == "store":
                 self._shops.setdefault(version.id, _Timeline(_parse_shop)).append(position, version)
             else:
-                tenant, _, name = version.id.partition("/")
+                tenant, _, name = version.id.rpartition("/")
                 self._rules.setdefault((tenant, name), _Timeline(_parse_rule)).append(position, version)
                 self._rule_positions.append(position)
         self._set_at = lru_cache(_CACHED_SETS)(self._rule_set)

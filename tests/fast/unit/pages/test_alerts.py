@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import HistoryCoverage, StoredAlert
 from serving_layer.pages import alerts
 from serving_layer.pages.alerts import AlertRow
@@ -373,3 +374,18 @@ def test_an_alert_names_its_store_and_the_units_of_its_numbers(asking: Asking, b
     assert "¥182,300, a week before ¥410,900; limit 50 %" in page
     assert "The source Tills (receipts) of store Kosice has been silent for 20 minutes." in page
     assert "20 min, limit 20 min" in page
+
+
+def test_a_form_does_not_remove_a_rule_of_a_tenant_whose_name_begins_with_its_own() -> None:
+    stores = (Store(id="1", timezone="UTC", tenant="acme"), Store(id="2", timezone="UTC", tenant="acme/east"))
+    asking = Asking(World(*stores))
+    owner, other = Browsing(asking), Browsing(asking)
+    for browsing, tenant in ((owner, "acme/east"), (other, "acme")):
+        browsing.sign_in(asking.keys.make(tenant, "read", "configure"))
+    assert owner.send("/alerts/rules", form_of=NEW, **LEVEL, do="save").status_code == 303
+
+    of_another = LEVEL | {"id": "east/queue", "version": "1"}
+    refused = other.send("/alerts/rules", form_of=NEW, **of_another, do="remove")
+
+    assert refused.status_code == 404
+    assert [(each.id, bool(each.body)) for each in asking.versions.rows] == [("acme/east/queue", True)]

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
-from master_dataset.errors import CassandraUnavailableError
+from master_dataset.errors import CassandraUnavailableError, UnknownNameError
 from master_dataset.secrets_key import SecretsKey
 from serving_layer.errors import InvalidApiKeyError
 from serving_layer.keys.authenticator import KeyCache
@@ -35,6 +36,13 @@ def write(rows: Rows, key: Key) -> None:
     values[3] = set(key.scopes)
     marks = ", ".join("?" * len(values))
     rows.execute(f"INSERT INTO api_keys ({', '.join(FORMER_COLUMNS)}) VALUES ({marks})", values)  # noqa: S608 - our own names
+
+
+def row_of(key: Key) -> dict[str, Any]:
+    """As this deployment writes it."""
+    elsewhere = Rows({"api_keys": ("id",)})
+    asyncio.run(tables_of(elsewhere).keep(key))
+    return elsewhere.tables["api_keys"][key.id,]
 
 
 def new_key(tenant: str = "acme") -> tuple[str, Key]:
@@ -168,7 +176,7 @@ def test_a_revocation_that_the_table_does_not_take_is_an_error(
     row_that_stays(key)
 
     with pytest.raises(CassandraUnavailableError, match="is not what was just written"):
-        asyncio.run(tables_of(rows).keep(key.revoked(NOW)))
+        asyncio.run(tables_of(rows).end(key.id, lambda found: found.revoked(NOW)))
 
 
 def test_two_that_revoke_a_key_at_once_have_both_revoked_it(rows: Rows, row_that_stays: Callable[[Key], None]) -> None:
@@ -176,6 +184,32 @@ def test_two_that_revoke_a_key_at_once_have_both_revoked_it(rows: Rows, row_that
     asyncio.run(tables_of(rows).keep(key.revoked(NOW)))
     row_that_stays(key)
 
-    asyncio.run(tables_of(rows).keep(key.revoked(NOW + timedelta(seconds=1))))
+    asyncio.run(tables_of(rows).end(key.id, lambda found: found.revoked(NOW + timedelta(seconds=1))))
 
     assert not opens(rows, text)
+
+
+def test_a_revocation_while_a_key_is_rotated_stays(rows: Rows) -> None:
+    text, key = new_key()
+    tables, sooner = tables_of(rows), NOW + timedelta(hours=1)
+    asyncio.run(tables.keep(key))
+    revoked = [row_of(key.revoked(NOW))]
+
+    def ends_sooner(found: Key) -> Key:
+        if revoked:  # the first time, somebody else is quicker
+            rows.tables["api_keys"][key.id,] = revoked.pop()
+        return replace(found, expires_at=sooner)
+
+    ended = asyncio.run(tables.end(key.id, ends_sooner))
+
+    assert ended.revoked_at is not None
+    assert ended.expires_at == sooner.replace(microsecond=123000)
+    assert not opens(rows, text)
+
+
+def test_an_unknown_key_is_named_with_those_that_there_are(rows: Rows) -> None:
+    _, key = new_key()
+    asyncio.run(tables_of(rows).keep(key))
+
+    with pytest.raises(UnknownNameError, match="unknown"):
+        asyncio.run(tables_of(rows).end("unknown", lambda found: found))

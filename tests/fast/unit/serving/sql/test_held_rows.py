@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.sql.conversation import Conversation
-from serving_layer.sql.protocol import Bind, Message, Parse, Query
-from serving_layer.sql.results import QueryResult
+from serving_layer.sql.conversation import Conversation, KeyLostError
+from serving_layer.sql.protocol import Bind, Message, Parse, Query, Sync
+from serving_layer.sql.results import QueryResult, SqlStateError
 from serving_layer.sql.sandbox import _python_bytes
 from serving_layer.sql.session import Session, SqlLimits
 from tests.support import World
@@ -79,10 +79,11 @@ def test_rows_that_were_fetched_count_after_their_cursor_is_closed() -> None:
 
 
 class Talk:
-    """One connection. Its errors have codes."""
+    """One connection. Its errors have codes. `valid_for`: how often its key is still valid; less than 0: always."""
 
     def __init__(self, sql: AskingSql, session: Session) -> None:
         self._sql, self.written = sql, bytearray()
+        self.valid_for = -1
         self._talk = Conversation(session, self._write, self._authorize, self._run)
 
     def say(self, message: Message) -> bytes:
@@ -94,7 +95,9 @@ class Talk:
         self.written.extend(data)
 
     async def _authorize(self) -> None:
-        return None
+        if self.valid_for == 0:
+            raise KeyLostError("28P01", "The key is no longer valid.")
+        self.valid_for -= 1
 
     async def _run(self, work: Awaitable[QueryResult]) -> QueryResult:
         return await work
@@ -113,6 +116,67 @@ def test_parameters_of_portals_that_are_never_run_count() -> None:
         del talk
         gc.collect()
         assert len(sql.rows(LARGE)) == 1000
+
+
+def test_lists_of_types_and_formats_count() -> None:
+    with asking() as sql:
+        talk = Talk(sql, sql.open())
+        typed = [talk.say(Parse(f"s{n}", "select 1", (20,) * 5_000)) for n in range(3)]
+        talk.say(Sync())
+        talk.say(Query("begin"))
+        talk.say(Parse("t", "select 1", ()))
+        bound = talk.say(Bind("p", "t", (), (), (0,) * 5_000))
+
+        assert [b"53200" in each for each in typed] == [False, False, True]
+        assert b"53200" in bound
+
+
+def test_the_text_of_a_cursor_counts() -> None:
+    with asking() as sql:
+        session, text = sql.open(), "x" * 40_000
+        answers = [
+            _code(sql, f"declare c{n} cursor with hold for select 1 /* \N{GRINNING FACE}{text} */", session)
+            for n in range(4)
+        ]
+
+        assert answers == ["", "", "", "53200"]
+
+
+def _code(sql: AskingSql, statement: str, session: Session) -> str:
+    try:
+        sql.answer(statement, session=session)
+    except SqlStateError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Parse("n" * 201, "select 1", ()),
+        Bind("n" * 201, "", (), (), ()),
+        Query(f'savepoint "{"n" * 201}"'),
+        Query(f'declare "{"n" * 201}" cursor for select 1'),
+    ],
+)
+def test_names_of_what_a_connection_keeps_are_short(message: Message) -> None:
+    with asking() as sql:
+        talk = Talk(sql, sql.open())
+        talk.say(Query("begin"))
+        talk.say(Parse("", "select 1", ()))
+
+        assert b"42622" in talk.say(message)
+
+
+def test_the_key_is_asked_for_before_each_statement_of_a_message() -> None:
+    with asking() as sql:
+        talk = Talk(sql, sql.open())
+        talk.valid_for = 3  # for the message and two statements
+
+        with pytest.raises(KeyLostError):
+            talk.say(Query("select 1; select 2; select 3; select 4"))
+
+        assert [b"SELECT 1" in talk.written, talk.written.count(b"SELECT 1")] == [True, 2]
 
 
 def test_texts_of_prepared_statements_of_all_connections_count_as_wide_as_they_are() -> None:

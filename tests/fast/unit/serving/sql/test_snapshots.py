@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from master_dataset.registry.products import ProductSpool
 from master_dataset.registry.products_file import read_stream
+from master_dataset.registry.stores import Store
 from serving_layer.sql.session import Session
 from serving_layer.store.readers import Claim, Position
 from tests.support import World, receipt
@@ -102,6 +103,22 @@ def test_tables_that_are_read_at_different_moments_agree(sql: AskingSql, till: T
     assert counted(sql) == [14] * len(VIEWS)
     sql.answer("commit", session=session)
     assert counted(sql, session) == [14] * len(VIEWS)
+
+
+@pytest.mark.parametrize("store", [None, Store(id="1", timezone="UTC", tenant="other")])
+def test_a_transaction_that_reads_a_store_which_was_removed_or_given_away_has_ended(
+    sql: AskingSql, till: Till, store: Store | None
+) -> None:
+    session = begun(sql)
+    assert sql.rows("select count(*) from receipts", session=session) == [(1,)]
+
+    till.world.stores.pop("1")
+    if store:
+        till.world.stores["1"] = store
+    till.sell()
+
+    refused = sql.refusal("select count(*) from receipts", session=session)
+    assert (refused.code, refused.message.startswith("The store `1`")) == ("72000", True)
 
 
 def test_products_that_are_loaded_meanwhile_are_read_by_the_next_transaction(sql: AskingSql) -> None:
