@@ -45,7 +45,7 @@ def test_reasons_are_counted_and_say_who_acts(operator: Browsing) -> None:
         ("not_json", "1", "0"),
         ("not_utf8", "1", "0"),
     ]
-    assert "The sender must fix its program; you can set the field here" in page
+    assert "The sender must fix its program; you can correct the field in a replay" in page
     assert places(page)[0] == "pos_transactions/0/2"
 
 
