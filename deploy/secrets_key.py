@@ -11,7 +11,8 @@ from deploy.cassandra import session_of
 from deploy.secret_files import kept_secret, read_private
 from master_dataset.errors import OperatorError
 from master_dataset.secrets_key import SecretsKey
-from views.alerts.signatures import AlertSignatures, SignedAlertsTable
+from master_dataset.signed_alerts import SignedAlertsTable
+from views.alerts.signatures import AlertSignatures
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -5,15 +5,10 @@ place is recorded by the process that signs, when it begins and nobody before it
 strangers can write to the topics are thus guarded from the upgrade on, whatever they write.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, Protocol
 
-from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.errors import CassandraUnavailableError
 from master_dataset.secrets_key import Purpose, SecretsKey
-
-if TYPE_CHECKING:
-    from cassandra.cluster import Session
 
 SIGNATURE_HEADER: Final = "galatea-mac"
 _ALERTS: Purpose = "alerts"
@@ -84,46 +79,3 @@ class AlertSignatures:
             if known is None or known > end:  # beyond the end: of a topic that was recreated since
                 self._first_signed.write(topic, partition, end)
         self.refresh()
-
-
-class SignedAlertsTable:
-    """The table `signed_alerts`. Its rows are signed; one that somebody else has written counts as none."""
-
-    def __init__(self, session: "Session", secrets_key: SecretsKey) -> None:
-        """`session` uses Galatea's keyspace."""
-        self._session, self._secrets_key = session, secrets_key
-
-    def read(self) -> Mapping[tuple[str, int], int]:
-        """Topic and partition to the offset, for those where it is known."""
-        select = self._session.prepare("SELECT topic, partition, first_offset, mac FROM signed_alerts")
-        try:
-            rows = list(self._session.execute(select))
-        except CASSANDRA_UNAVAILABLE as error:
-            raise _unavailable(error) from error
-        return {
-            (row.topic, row.partition): row.first_offset
-            for row in rows
-            if row.first_offset is not None
-            and self._secrets_key.has_signed(row.mac, _ALERTS, *_parts(row.topic, row.partition, row.first_offset))
-        }
-
-    def write(self, topic: str, partition: int, offset: int) -> None:
-        """Record it, in place of what is recorded."""
-        insert = self._session.prepare(
-            "INSERT INTO signed_alerts (topic, partition, first_offset, mac) VALUES (?, ?, ?, ?)"
-        )
-        mac = self._secrets_key.sign(_ALERTS, *_parts(topic, partition, offset))
-        try:
-            self._session.execute(insert, (topic, partition, offset, mac))
-        except CASSANDRA_UNAVAILABLE as error:
-            raise _unavailable(error) from error
-
-
-def _parts(topic: str, partition: int, offset: int) -> Sequence[bytes]:
-    """More parts than a record has, so that neither signature stands for the other."""
-    return (b"first signed", topic.encode(), str(partition).encode(), str(offset).encode())
-
-
-def _unavailable(error: Exception) -> CassandraUnavailableError:
-    message = f"it cannot be read or recorded which alerts are signed: {type(error).__name__}"
-    return CassandraUnavailableError(message, do="galatea status")

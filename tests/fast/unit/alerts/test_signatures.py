@@ -14,6 +14,7 @@ from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.results import Reason
 from master_dataset.secrets_key import SecretsKey
+from master_dataset.signed_alerts import SignedAlertsTable
 from speed_layer.alerts.fold import LogRecord
 from speed_layer.alerts.intake import AlertIntake
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
@@ -26,7 +27,7 @@ from tests.support.alert_signatures import SECRETS_KEY, MemoryFirstSigned, signa
 from tests.support.alert_topic import alert
 from tests.support.cassandra_rows import Rows
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, Alert
-from views.alerts.signatures import SIGNATURE_HEADER, Headers, RecordPlace, SignedAlertsTable
+from views.alerts.signatures import SIGNATURE_HEADER, Headers, RecordPlace
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
