@@ -19,6 +19,7 @@ VALUES = {
     "settings": {
         "GALATEA_TLS_CERTIFICATE_FILE": "/run/galatea/tls.crt",
         "GALATEA_CHECKPOINT_URI": "s3://lake/checkpoints",
+        "GALATEA_MASTER_URI": "s3://lake/master",
     },
     "components": {"api": {"replicas": 3}, "archive": {"replicas": 2}, "speed": {"replicas": 2}},
     "metrics": {"enabled": True, "serviceMonitor": {"enabled": True}},
@@ -64,6 +65,19 @@ def test_kubernetes_accepts_what_helm_renders(values: dict[str, Any], tmp_path: 
     assert {name: each["spec"]["replicas"] for name, each in pods.items()} == dict.fromkeys(Runnable, 1) | wanted
     (tmp_path / "rendered.yaml").write_text(yaml.safe_dump_all(known))
     run(uv, "kubernetes-validate", "--strict", "-k", KUBERNETES, str(tmp_path / "rendered.yaml"))
+
+
+@pytest.mark.parametrize("uri", ["GALATEA_CHECKPOINT_URI", "GALATEA_MASTER_URI"])
+def test_several_archives_need_both_roots_on_an_object_store(uri: str, tmp_path: Path) -> None:
+    helm = tool("helm", "go install helm.sh/helm/v3/cmd/helm@latest")
+    values = {"secretName": "x", "settings": {uri: "s3://lake/x"}, "components": {"archive": {"replicas": 2}}}
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+
+    words = [helm, "template", "shops", str(CHART), "--values", str(tmp_path / "values.yaml")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert done.returncode != 0
+    assert "components.archive.replicas: several need GALATEA_MASTER_URI and GALATEA_CHECKPOINT_URI" in done.stderr
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:

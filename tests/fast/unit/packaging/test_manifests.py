@@ -222,3 +222,70 @@ def test_make_knows_the_version_of_uv() -> None:
     ).stdout
 
     assert re.search(r"/galatea/uv-[0-9.]+/bin/uv$", shown.strip())
+
+
+def script_of(service: str, folder: Path) -> str:
+    """The command that Compose gives the container, with its data in this folder."""
+    command = read_yaml(COMPOSE / "compose.yaml")["services"][service]["command"]
+    text = str(command[2]).replace("$$", "$").replace("sleep 10", "exit 9")
+    return text.replace("/var/lib/kafka/data", str(folder)).replace("/var/lib/cassandra", str(folder))
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of commands: `df` says how much is free, and the entry point of Cassandra's image says its arguments."""
+    for name, text in {
+        "df": "printf 'head\n/dev/x 1 1 %s 1%% /\n' $FREE",
+        "docker-entrypoint.sh": "echo started $@",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("CASSANDRA_CONF", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("service", ["kafka", "cassandra"])
+def test_a_database_of_compose_is_not_started_on_a_full_disk(
+    service: str, commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FREE", "255")
+
+    done = subprocess.run(
+        ["/bin/bash", "-c", script_of(service, commands)], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (9, "")
+    assert f"less than 256 MB are free on the volume {service}" in done.stderr
+
+
+def test_cassandra_of_compose_acknowledges_what_is_on_disk(commands: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FREE", "256")
+    file = commands / "cassandra.yaml"
+    usual = "cluster_name: 'x'\ncommitlog_sync: periodic\ncommitlog_sync_period: 10000ms\ndisk_failure_policy: stop\n"
+    file.write_text(
+        f"{usual}commit_failure_policy: stop\n# commitlog_disk_access_mode: legacy\ncommitlog_segment_size: 32MiB"
+    )
+
+    for _ in range(2):  # a container that is started again keeps its files
+        done = subprocess.run(
+            ["/bin/bash", "-c", script_of("cassandra", commands)], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "started cassandra -f\n"
+
+    assert yaml.safe_load(file.read_text()) == {
+        "cluster_name": "x",
+        "commitlog_segment_size": "32MiB",
+        "commitlog_sync": "batch",
+        "commit_failure_policy": "die",
+        "disk_failure_policy": "die",
+        "commitlog_disk_access_mode": "mmap",
+    }
+    assert file.read_text().count("commitlog_sync:") == 1
+
+
+def test_kafka_of_compose_flushes_each_record() -> None:
+    assert (
+        read_yaml(COMPOSE / "compose.yaml")["services"]["kafka"]["environment"]["KAFKA_LOG_FLUSH_INTERVAL_MESSAGES"]
+        == "1"
+    )
