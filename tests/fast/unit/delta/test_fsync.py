@@ -8,12 +8,14 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from master_dataset.delta import commit_intents
 from master_dataset.delta.append import append
 from master_dataset.delta.commit_intents import commit_intent, pending_intents
 from master_dataset.delta.creation import create_table
 from master_dataset.delta.data_files import TableLayout
 from master_dataset.delta.fsync import fsync_commit
 from master_dataset.delta.history import MARK
+from master_dataset.delta.incomplete_commits import roll_back_incomplete
 
 LAYOUT = TableLayout(pa.schema([("day", pa.string()), ("number", pa.int64())]), "day")
 ROWS = pa.table({"day": ["2026-11-24"], "number": [1]})
@@ -122,6 +124,35 @@ def test_a_note_stays_if_a_commit_was_made_and_nobody_knows(tmp_path: Path) -> N
         raise OSError("no answer")
 
     assert pending_intents(table) == {mark: False}
+
+
+def test_a_commit_in_progress_on_another_machine_was_not_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = str(tmp_path / "replays")
+    append_to_new(table)
+
+    with commit_intent(table) as mark:
+        write_deltalake(table, ROWS, mode="append", commit_properties=CommitProperties({MARK: mark}))
+        monkeypatch.setattr(commit_intents, "boot_id", lambda: "of another machine")
+        in_progress = pending_intents(table)
+        roll_back_incomplete(table)
+        rows = DeltaTable(table).to_pyarrow_table().num_rows
+
+    assert in_progress == {mark: False}
+    assert DeltaTable(table).to_pyarrow_table().num_rows == rows == 2 * len(ROWS)
+
+
+def test_a_commit_that_a_reboot_has_interrupted_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = str(tmp_path / "replays")
+    append_to_new(table)
+    with suppress(OSError), commit_intent(table) as mark:
+        write_deltalake(table, ROWS, mode="append", commit_properties=CommitProperties({MARK: mark}))
+        raise OSError("no answer")
+
+    monkeypatch.setattr(commit_intents, "boot_id", lambda: "another")
+
+    assert pending_intents(table) == {mark: True}
 
 
 def test_a_note_goes_if_no_commit_was_made(tmp_path: Path) -> None:
