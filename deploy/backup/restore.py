@@ -161,6 +161,7 @@ class Restore:
         secrets_key: The key of this deployment. With it, webhook secrets of a former release are encrypted.
         without_key: Whether the key of the backup is lost: its keys then have to be signed one by one, and its webhooks
             need new secrets.
+        renew: Called again and again while rows are written. It raises if another process may be restoring, too.
     """
 
     folder: Path
@@ -173,6 +174,7 @@ class Restore:
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     secrets_key: SecretsKey = field(default_factory=lambda: SecretsKey(SecretsKey.new_text()))
     without_key: bool = False
+    renew: Callable[[], None] = lambda: None
 
     def plan(self, step: Step) -> RestorePlan:
         """Check everything, and change nothing.
@@ -310,6 +312,8 @@ class Restore:
         manifest = plan.manifest
         if not plan.is_resumed and not self.keyspace.begin_restore(manifest.id):
             raise OperatorError("another restore has just begun", do="wait for it to end: galatea restore shows it")
+        if plan.is_resumed and self.keyspace.unfinished_restore() != manifest.id:
+            raise OperatorError("the restore has been finished by another process", do="galatea status")
         failpoint(Failpoint.RESTORE_BEGUN)
         tables = [table for table in kept_tables() if table.name in manifest.tables]
         for number, table in enumerate(tables):
@@ -318,6 +322,7 @@ class Restore:
             failpoint(Failpoint.RESTORE_TABLE)
         for uri in plan.checkpoints:
             _delete(uri)
+        self.renew()
         self._publish(plan)
         failpoint(Failpoint.RESTORE_PUBLISHED)
         self.keyspace.end_restore(manifest.id)
@@ -329,6 +334,7 @@ class Restore:
         change = self._changes(plan).get(table.name)
         with pq.ParquetFile(self.folder / plan.manifest.tables[table.name].path) as file:
             for batch in file.iter_batches(table.rows_at_once):
+                self.renew()
                 rows = _changed(batch, change) if change else batch
                 if rows.num_rows:
                     self.keyspace.write(table, rows)

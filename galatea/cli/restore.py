@@ -1,5 +1,6 @@
 """`galatea restore`: a backup into an empty cluster."""
 
+from dataclasses import replace
 from getpass import getuser
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,8 @@ from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
 
+LEASE_SECONDS = 120
+"""Rows that are written together take less, even on a slow cluster."""
 _WITHOUT_KEY = "Restore although the key file is lost; then sign keys and rotate webhook secrets."
 
 
@@ -27,6 +30,7 @@ def restore(
     from deploy.migration import TableMigration
     from deploy.schema import newest
     from deploy.secrets_key import secrets_key_of
+    from master_dataset.cassandra_tables import leased
     from master_dataset.errors import OperatorError
     from master_dataset.kafka.topics import Topics
 
@@ -34,9 +38,10 @@ def restore(
     if TableMigration(settings.cassandra.address).plan():
         message = f"the keyspace `{KEYSPACE}` does not have the tables of this release yet"
         raise OperatorError(message, do="galatea migrate, then: galatea restore")
+    session = session_of(settings.cassandra.address)
     restore = Restore(
         folder.expanduser().absolute(),
-        CassandraKeyspace(session_of(settings.cassandra.address)),
+        CassandraKeyspace(session),
         Topics(settings.kafka.connection),
         settings.paths.master_uri,
         settings.paths.checkpoint_uri,
@@ -51,7 +56,8 @@ def restore(
         for system, what in changes:
             print_message(f"  {system:<10} {what}")
         if not dry_run:
-            restore.run(plan, steps.step)
+            with leased(session, "restoring", LEASE_SECONDS) as lease:
+                replace(restore, renew=lease.renew).run(plan, steps.step)
     if as_json:
         shown = [{"system": system, "what": what} for system, what in changes]
         print_json({"dry_run": dry_run, "publication": plan.publication, "changes": shown})

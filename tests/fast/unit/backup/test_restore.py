@@ -14,9 +14,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deploy.backup import writer
+from deploy.backup.manifest import read_manifest
 from deploy.backup.master import check_table, table_version
 from deploy.backup.tables import GROUPS, Group, KeptTable, kept_tables
-from master_dataset.errors import BadFileError, MasterFileLostError, OperatorError
+from master_dataset.errors import BadFileError, LeaseHeldError, MasterFileLostError, OperatorError
 from master_dataset.secrets_key import SecretsKey
 from tests.support import backups
 from tests.support.backups import (
@@ -226,6 +227,36 @@ def test_killed_anywhere_and_run_again_it_ends_as_if_it_had_not_been(empty: Memo
 
     at_once = {table.name: table.rows_at_once for table in kept_tables()}
     assert kills == sum(math.ceil(len(rows) / at_once[name]) for name, rows in filled().items()) + 2
+
+
+def test_a_restore_whose_lease_another_one_took_writes_nothing_more(empty: MemoryDeployment, backup: Path) -> None:
+    calls: list[int] = []
+
+    def lost() -> None:
+        calls.append(1)
+        if len(calls) > 2:
+            raise LeaseHeldError("another process holds the lease", do="wait")
+
+    restore = replace(empty.restoring(backup), renew=lost)
+    with pytest.raises(LeaseHeldError):
+        restore.run(restore.plan(_nothing), _nothing)
+
+    assert len(empty.keyspace.rows) == 1 + 2
+    assert empty.keyspace.now.publication == 0
+
+
+def test_a_restore_that_another_process_has_finished_is_not_repeated(empty: MemoryDeployment, backup: Path) -> None:
+    restore = empty.restoring(backup)
+    empty.keyspace.mark = read_manifest(backup).id
+    plan = restore.plan(_nothing)
+    empty.keyspace.mark = None
+
+    with pytest.raises(OperatorError, match="finished by another process"):
+        restore.run(plan, _nothing)
+
+
+def _nothing(_done: int, _total: int, _what: str) -> None:
+    return None
 
 
 def test_only_the_interrupted_backup_can_be_restored(empty: MemoryDeployment, backup: Path) -> None:
