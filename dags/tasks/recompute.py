@@ -17,6 +17,8 @@ RECOMPUTE_DAG = "recompute"
 """The DAG whose run ids are the ids of recomputes, because REST names both."""
 _LONGEST = 200
 _OTHER = re.compile(r"[^A-Za-z0-9._:+-]")
+_OF_A_DAG = re.compile(r"\w+\.")
+"""How the names of runs of other DAGs begin. Airflow lets people choose the id of a run."""
 
 
 def recompute_id(dag_id: str, run_id: str) -> str:
@@ -26,9 +28,11 @@ def recompute_id(dag_id: str, run_id: str) -> str:
     """
     name = run_id if dag_id == RECOMPUTE_DAG else f"{dag_id}.{run_id}"
     safe = _OTHER.sub("-", name)
-    if safe == name and safe[0].isalnum() and len(safe) <= _LONGEST:
+    is_of_another = dag_id == RECOMPUTE_DAG and _OF_A_DAG.match(run_id)
+    if safe == name and safe[0].isalnum() and len(safe) <= _LONGEST and not is_of_another:
         return safe
-    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    whole = f"{dag_id}.{run_id}" if is_of_another else name
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:16]
     return f"{RECOMPUTE_DAG}-{digest}.{safe}"[:_LONGEST]
 
 

@@ -17,7 +17,7 @@ from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.kafka.consumer import Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Endpoint
 from master_dataset.webhooks.endpoint_table import EndpointTable
-from serving_layer.errors import TooBusyError
+from serving_layer.fair_semaphore import BoundedFairSemaphore, FairSemaphore
 from serving_layer.responses.webhooks import TrialOutcome, WebhookTrial
 from serving_layer.webhooks.service import WebhookService
 from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
@@ -25,8 +25,11 @@ from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
-MAX_TEST_CALLS = 4
-"""Concurrent test calls of a process. Each takes ten seconds at most."""
+MAX_TEST_CALLS, OF_TENANT, WAITING = 4, 2, 8
+"""Concurrent test calls of a process and of one tenant, and how many of a tenant may be in progress or waiting.
+
+Each takes ten seconds at most.
+"""
 BODY = orjson.dumps({"alerts": [], "test": True})
 _OUTCOMES: dict[type[HandlerResult], TrialOutcome] = {Done: "done", Retry: "failed", Reject: "refused"}
 
@@ -37,20 +40,17 @@ class WebhookTester:
     def __init__(self, networks: Networks, trust: ssl.SSLContext, resolving: Resolve | None = None) -> None:
         """`networks`: may be called though they are not public. `trust`: the accepted authorities."""
         self._allowed, self._trust, self._resolving = networks, trust, resolving
-        self._under_way = 0
+        self._places = BoundedFairSemaphore(FairSemaphore(MAX_TEST_CALLS, OF_TENANT), WAITING, "test calls")
 
     async def call(self, endpoint: Endpoint) -> WebhookTrial:
-        """Call the endpoint once. TooBusyError."""
-        if self._under_way >= MAX_TEST_CALLS:
-            raise TooBusyError(f"{MAX_TEST_CALLS} test calls are under way already.", do="Ask again in some seconds.")
-        self._under_way += 1
-        try:
-            async with WebhookClient(endpoint, self._allowed, http_client(self._trust), self._resolving) as client:
-                began = time.monotonic()
-                result = await client.call(BODY, f"test-{uuid4().hex}")
-                took = int((time.monotonic() - began) * 1000)
-        finally:
-            self._under_way -= 1
+        """Call the endpoint once, when its tenant is next. TooBusyError."""
+        async with (
+            self._places.hold(endpoint.tenant),
+            WebhookClient(endpoint, self._allowed, http_client(self._trust), self._resolving) as client,
+        ):
+            began = time.monotonic()
+            result = await client.call(BODY, f"test-{uuid4().hex}")
+            took = int((time.monotonic() - began) * 1000)
         sentence = None if isinstance(result, Done) else result.why
         return WebhookTrial(_OUTCOMES[type(result)], client.status, sentence, took)
 

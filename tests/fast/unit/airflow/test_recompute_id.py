@@ -26,4 +26,6 @@ def test_every_run_has_an_id_that_the_command_takes(dag: str, run: str) -> None:
 
 def test_runs_that_differ_only_in_what_an_id_cannot_hold_do_not_share_one() -> None:
     assert recompute_id("recompute", "a~b") != recompute_id("recompute", "a!b")
+    for run in (SCHEDULED, f"{SCHEDULED}~"):
+        assert recompute_id("recompute", f"rebuild_views.{run}") != recompute_id("rebuild_views", run)
     assert recompute_id("recompute", "a" * 250) != recompute_id("recompute", "a" * 251)

@@ -7,8 +7,9 @@ from ipaddress import ip_network
 
 import pytest
 
-from deploy.webhooks.service import WebhookTester
+from deploy.webhooks.service import WAITING, WebhookTester
 from master_dataset.webhooks.endpoint import Endpoint
+from serving_layer.errors import TooBusyError
 from serving_layer.responses.webhooks import WebhookTrial
 from speed_layer.webhooks.client import Resolve
 from tests.support.webhook_receivers import Behaviour, answers, listening
@@ -49,3 +50,35 @@ def test_the_outcome_of_a_call_is_returned_and_never_raised(
     found = trial(behaviour, resolving)
 
     assert (found.outcome, found.status, found.sentence) == (outcome, status, why)
+
+
+def test_test_calls_of_a_tenant_whose_receiver_hangs_leave_places_for_others() -> None:
+    entered, released = asyncio.Event(), asyncio.Event()
+
+    async def hanging(_: str, __: int) -> Sequence[str]:
+        entered.set()
+        await released.wait()
+        return ["127.0.0.1"]
+
+    async def resolving(host: str, port: int) -> Sequence[str]:
+        return await (hanging if host == "hangs.example" else here)(host, port)
+
+    async def work() -> tuple[WebhookTrial, str]:
+        async with listening(answers(204)) as receiver:
+            tester = WebhookTester(LOOPBACK, ssl.create_default_context(), resolving)
+            stuck = Endpoint("e1", "acme", f"http://hangs.example:{receiver.port}/", "secret")
+            held = [asyncio.ensure_future(tester.call(stuck)) for _ in range(WAITING)]
+            await entered.wait()
+            try:
+                with pytest.raises(TooBusyError) as refused:
+                    await tester.call(stuck)
+                other = Endpoint("e2", "other", f"http://shop.example:{receiver.port}/", "secret")
+                return await tester.call(other), refused.value.message
+            finally:
+                released.set()
+                await asyncio.gather(*held)
+
+    found, refused = asyncio.run(work())
+
+    assert found.outcome == "done"
+    assert refused == f"{WAITING} test calls are in progress or waiting."
