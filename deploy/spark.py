@@ -15,6 +15,7 @@ from deploy.class_archive import archive_option
 from deploy.jars import jar_paths, spark_parts
 from deploy.java import ONE_COMPILER, java_home_for_spark
 from deploy.local.nodes import LOOPBACK
+from deploy.scratch import own_scratch
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.connection import OAUTH_URLS
 
@@ -227,7 +228,8 @@ def socket_options(settings: "Settings", scratch: Path) -> "Mapping[str, str]":
 
     Args:
         settings: Of the deployment.
-        scratch: The private folder of the driver, where the sockets are if its path is short enough.
+        scratch: The private folder of this driver, where the sockets are if its path is short enough. Otherwise,
+            drivers of one name share a folder for them.
 
     Raises:
         OperatorError: It is not, and there is no other private folder for them.
@@ -237,7 +239,7 @@ def socket_options(settings: "Settings", scratch: Path) -> "Mapping[str, str]":
     enabled = {"spark.python.unix.domain.socket.enabled": "true"}
     if _has_room(scratch):
         return enabled  # in `java.io.tmpdir`
-    name = f"galatea-{hashlib.sha256(os.fsencode(scratch)).hexdigest()[:16]}"
+    name = f"galatea-{hashlib.sha256(os.fsencode(scratch.parent)).hexdigest()[:16]}"
     short = next(filter(_has_room, (Path(tempfile.gettempdir(), name), Path("/tmp", name))))  # noqa: S108 - checked below
     try:
         short.mkdir(mode=0o700, exist_ok=True)
@@ -276,8 +278,7 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     from pyspark import SparkContext  # noqa: PLC0415 - reads the environment when it starts Java
     from pyspark.sql import SparkSession  # noqa: PLC0415 - likewise
 
-    scratch = settings.home / "spark" / name
-    scratch.mkdir(parents=True, exist_ok=True)
+    scratch = own_scratch(settings.home / "spark" / name)
     jars = [str(path) for part in spark_parts(settings) for path in jar_paths(part, settings)]
     compiler = _LATE_COMPILER if work is Work.LONG else ONE_COMPILER
     young = _YOUNG_OF_STREAMS if work is Work.STREAM else ""
