@@ -73,7 +73,7 @@ def test_several_archives_need_both_roots_on_an_object_store(uri: str, tmp_path:
     values = {"secretName": "x", "settings": {uri: "s3://lake/x"}, "components": {"archive": {"replicas": 2}}}
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
 
-    words = [helm, "template", "shops", str(CHART), "--values", str(tmp_path / "values.yaml")]
+    words = [helm, "template", "x", str(CHART), "--kube-version", KUBERNETES, "--values", str(tmp_path / "values.yaml")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
 
     assert done.returncode != 0
