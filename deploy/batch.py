@@ -18,6 +18,7 @@ from batch_layer.recompute.job import RecomputeJob
 from batch_layer.recompute.rollback import Rollback
 from batch_layer.verify.totals import TotalsQuestion, TotalsSnapshot
 from batch_layer.verify.verification import Verification
+from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.partitions import partitions_of
 from deploy.process import BACKGROUND_NICENESS, lower_priority
@@ -116,9 +117,15 @@ def _topics() -> list[str]:
 def create_recompute(
     settings: "Settings", request: RecomputeRequest, *, why: str, by: str, id_: str | None = None
 ) -> str:
-    """Write a recompute down before anything is done; returns its id. An existing one of that id stays as it is."""
+    """Write a recompute down before anything is done; returns its id. An existing one of that id stays as it is.
+
+    Raises:
+        OperatorError: A backup is being restored.
+    """
+    session = session_of(settings.cassandra.address)
+    refuse_unfinished_restore(session)
     recompute = Recompute(id_ or new_id(), request, by, why, datetime.now(UTC), "asked")
-    Recomputes(session_of(settings.cassandra.address)).create(recompute)
+    Recomputes(session).create(recompute)
     return recompute.id
 
 

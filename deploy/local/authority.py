@@ -88,8 +88,19 @@ class Authority:
         return Issued(made, key)
 
 
+def is_valid_now(certificate: Path) -> bool:
+    """Whether there is a certificate, and its time has begun and not ended: it may be from when the clock was wrong."""
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc
+
+
 def end_if_issued(authority: Path, name: str, certificate: Path, key: Path) -> datetime | None:
     """Return when a certificate ends; None if the authority has not issued it for that common name and key.
+
+    None also if it has not begun: it was made while the clock was ahead.
 
     Args:
         authority: File with the certificate of the authority.
@@ -103,7 +114,8 @@ def end_if_issued(authority: Path, name: str, certificate: Path, key: Path) -> d
         found.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
     except (OSError, ValueError, TypeError, InvalidSignature):
         return None
-    fits = found.subject == _named(name) and found.public_key() == own.public_key()
+    has_begun = found.not_valid_before_utc <= datetime.now(UTC)
+    fits = has_begun and found.subject == _named(name) and found.public_key() == own.public_key()
     return found.not_valid_after_utc if fits else None
 
 

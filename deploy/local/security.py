@@ -86,7 +86,7 @@ class Security:
         for file in (*map(self.password_file, (OPERATOR, BROKER, *PROCESSES)), self.metrics_token):
             if not file.exists():
                 write_private(file, secrets.token_urlsafe(32))
-        if not self.authority.exists():
+        if not self._has_authority():
             self._make_authority()
         if not self._is_current(SERVER, self.certificate, self.key):
             key, chain = self._issued(SERVER)
@@ -97,6 +97,11 @@ class Security:
             if not self._is_current(name, file, file):
                 write_private(file, "".join(self._issued(name)))
         (self.folder / "server-with-key.pem").unlink(missing_ok=True)  # of earlier homes: a broker's, for all servers
+
+    def _has_authority(self) -> bool:
+        from deploy.local.authority import is_valid_now
+
+        return is_valid_now(self.authority)
 
     def _make_authority(self) -> None:
         from deploy.local.authority import Authority

@@ -18,6 +18,7 @@ def gc(
     """Delete cells that no kept publication needs. The history stays; a deleted publication cannot be restored."""
     from batch_layer.maintenance.gc import GarbageCollector
     from batch_layer.maintenance.reachable import Retention
+    from deploy.backup.mark import refuse_unfinished_restore
     from deploy.cassandra import session_of
     from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from master_dataset.errors import CassandraUnavailableError
@@ -26,7 +27,9 @@ def gc(
     kept = Retention(keep or settings.batch.keep_publications, timedelta(days=settings.batch.keep_days))
     try:
         with ProgressSteps("gc") as steps:
-            garbage_collector = GarbageCollector(session_of(settings.cassandra.address), kept, datetime.now(UTC))
+            session = session_of(settings.cassandra.address)
+            refuse_unfinished_restore(session)
+            garbage_collector = GarbageCollector(session, kept, datetime.now(UTC))
             survey = garbage_collector.survey(steps.step)
             verb = "would" if dry_run else "will"
             print_message(f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {verb} be deleted")

@@ -13,6 +13,7 @@ import pytest
 from cryptography import x509
 
 from deploy.airflow.component import airflow
+from deploy.local import authority
 from deploy.local import security as module
 from deploy.local.authority import Authority as IssuingAuthority
 from deploy.local.authority import end_if_issued
@@ -92,6 +93,25 @@ def test_a_certificate_that_ends_soon_is_issued_again_by_the_same_authority(
         assert file.read_bytes() != before
         renewed = x509.load_pem_x509_certificate(file.read_bytes())
         assert renewed.not_valid_after_utc > datetime.now(UTC) + timedelta(days=390)
+
+
+@pytest.mark.parametrize("lasts", [timedelta(days=-1), None])
+def test_an_authority_and_certificates_of_a_wrong_clock_are_made_again(
+    security: Security, monkeypatch: pytest.MonkeyPatch, lasts: timedelta | None
+) -> None:
+    before = security.authority.read_text()
+    if lasts:
+        made = IssuingAuthority.new("Galatea local authority", lasts).own  # the clock was years behind
+    else:
+        with monkeypatch.context() as clock:  # it was a year ahead
+            clock.setattr(authority, "_BEFORE", timedelta(days=-365))
+            made = IssuingAuthority.new("Galatea local authority", timedelta(days=3650)).own
+    security.authority.write_text(made.certificate_text)
+
+    security.prepare()
+
+    assert security.authority.read_text() not in {before, made.certificate_text}
+    assert end_if_issued(security.authority, SERVER, security.certificate, security.key) is not None
 
 
 @pytest.mark.parametrize(("name", "is_node"), [(BROKER, True), (CASSANDRA, True), (SERVER, False)])
