@@ -86,3 +86,17 @@ class BoundedFairSemaphore:
                 yield
         finally:
             self._held_or_waiting -= Counter([name])  # forgets names that hold none and wait for none
+
+
+class OneAtATime:
+    """One task of a name at a time, so that what it counts is still so when it writes. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        """Nothing is held yet."""
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def hold(self, name: Hashable) -> AsyncIterator[None]:
+        """Be that task while inside."""
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            yield

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Protocol, get_args
 from master_dataset.errors import BadFileError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.errors import BadQuestionError, TooManySavedError
+from serving_layer.fair_semaphore import OneAtATime
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.saved import AnnotationEntry
 from serving_layer.saved.addresses import readable
@@ -109,6 +110,7 @@ class Annotations:
     def __init__(self, store: AnnotationStore, most: int = MAX_ANNOTATIONS) -> None:
         """`most`: annotations of one tenant."""
         self._store, self.most = store, most
+        self._adding = OneAtATime()
 
     async def annotations_between(
         self, tenant: str, stores: Collection[str] | None, first_day: date, last_day: date
@@ -154,12 +156,13 @@ class Annotations:
         """
         known = {id_ for id_, store in stores.items() if store.tenant == tenant}
         made = {each.id: each for each in (_checked_at_place(tenant, new, known, by) for new in wanted)}
-        count = len({*await self._store.ids(tenant), *made})
-        if count > self.most:
-            message = f"The tenant `{tenant}` would have {count:,} annotations, and may have {self.most:,}."
-            raise TooManySavedError(message, do="Remove some that are no longer needed.")
-        if made:
-            await self._store.put(list(made.values()))
+        async with self._adding.hold(tenant):
+            count = len({*await self._store.ids(tenant), *made})
+            if count > self.most:
+                message = f"The tenant `{tenant}` would have {count:,} annotations, and may have {self.most:,}."
+                raise TooManySavedError(message, do="Remove some that are no longer needed.")
+            if made:
+                await self._store.put(list(made.values()))
         return list(made.values())
 
     async def count(self, tenant: str) -> int:

@@ -24,6 +24,7 @@ from serving_layer.errors import (
     TooManySavedError,
     UnknownShareError,
 )
+from serving_layer.fair_semaphore import OneAtATime
 from serving_layer.keys.key import Caller
 from serving_layer.keys.throttle import LookupThrottle
 from serving_layer.responses.encoding import iso_instant
@@ -152,6 +153,7 @@ class ShareLinks:
         """
         self._store, self.now, self._clock = store, now, clock
         self.origins, self.most = tuple(origins), most
+        self._adding = OneAtATime()
         self._known: LRUCache[bytes, tuple[float, ShareLink]] = LRUCache(MAX_KNOWN)
         self._lookups = LookupThrottle("share links", WRONG_TOKENS_PER_MINUTE, clock)
 
@@ -192,11 +194,12 @@ class ShareLinks:
             if store not in stores or not caller.sees(stores[store]):
                 raise UnknownNameError("store", store, [id_ for id_, each in stores.items() if caller.sees(each)])
             tenant = stores[store].tenant
-        await self._require_room(tenant, caller)
-        now = self.now()
-        token, expires_at = secrets.token_urlsafe(_TOKEN_BYTES), now + timedelta(hours=hours)
-        link = ShareLink(tenant, new_id(), address.text, shown, origin, caller.name, now, expires_at)
-        await self._store.add(_digest(token), link, hours * 3600 + KEPT_SECONDS)
+        async with self._adding.hold(tenant):
+            await self._require_room(tenant, caller)
+            now = self.now()
+            token, expires_at = secrets.token_urlsafe(_TOKEN_BYTES), now + timedelta(hours=hours)
+            link = ShareLink(tenant, new_id(), address.text, shown, origin, caller.name, now, expires_at)
+            await self._store.add(_digest(token), link, hours * 3600 + KEPT_SECONDS)
         return token, link
 
     async def _require_room(self, tenant: str, caller: Caller) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.errors import ApiKeyMissingError, ScopeMissingError, TooManySavedError
+from serving_layer.fair_semaphore import OneAtATime
 from serving_layer.keys.key import Caller
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.saved import SavedViewEntry
@@ -73,6 +74,7 @@ class SavedViews:
     def __init__(self, store: SavedViewStore, most: int = MAX_VIEWS) -> None:
         """`most`: saved views of one tenant."""
         self._store, self.most = store, most
+        self._adding = OneAtATime()
 
     async def listed(self, caller: Caller) -> list[SavedView]:
         """Those that the keys of the caller's tenant saved, by name."""
@@ -84,10 +86,11 @@ class SavedViews:
         require_key(caller)
         tenant = caller.visibility_scope
         view = SavedView(tenant, new_id(), readable(name, "name", MAX_NAME), address.text, caller.name, now)
-        if len(await self._store.all(tenant)) >= self.most:
-            message = f"The tenant already has {self.most} saved views, the maximum."
-            raise TooManySavedError(message, do="Remove some that are no longer needed.")
-        await self._store.put(view)
+        async with self._adding.hold(tenant):
+            if len(await self._store.all(tenant)) >= self.most:
+                message = f"The tenant already has {self.most} saved views, the maximum."
+                raise TooManySavedError(message, do="Remove some that are no longer needed.")
+            await self._store.put(view)
         return view
 
     async def rename(self, caller: Caller, id_: str, name: str) -> SavedView:

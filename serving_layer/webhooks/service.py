@@ -1,7 +1,7 @@
 """Webhooks for REST, pages and the command line: list, create, change, test, resume and remove them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from master_dataset.errors import UnknownNameError
 from master_dataset.registry.tenants import checked_tenant
 from master_dataset.webhooks.endpoint import Endpoint, Network, RegisteredEndpoint, check_url, new_id, new_secret
 from serving_layer.errors import NotBlockingError, TooManyWebhooksError
+from serving_layer.fair_semaphore import OneAtATime
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.webhooks import BlockingRecord, Webhook, WebhookLag, WebhookTrial
 
@@ -61,6 +62,7 @@ class WebhookService:
     most: int
     now: Callable[[], datetime]
     allowed: Sequence[Network] = ()
+    _adding: OneAtATime = field(default_factory=OneAtATime, repr=False, compare=False)
 
     async def listed(self, tenant: str | None) -> Sequence[RegisteredEndpoint]:
         """The webhooks of the tenant, oldest first."""
@@ -77,12 +79,13 @@ class WebhookService:
         """Create a webhook. Raises RequestError for the tenant, BadEndpointError and TooManyWebhooksError."""
         checked_tenant(tenant)
         check_url(url, self.allowed)
-        if len(await self.listed(tenant)) >= self.most:
-            message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
-            raise TooManyWebhooksError(message, do="Remove one that is no longer needed.")
-        made_ms = int(self.now().timestamp() * 1000)
-        endpoint = Endpoint(new_id(), tenant, url, new_secret(), batch, made_ms)
-        await self.endpoints.add(endpoint)
+        async with self._adding.hold(tenant):
+            if len(await self.listed(tenant)) >= self.most:
+                message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
+                raise TooManyWebhooksError(message, do="Remove one that is no longer needed.")
+            made_ms = int(self.now().timestamp() * 1000)
+            endpoint = Endpoint(new_id(), tenant, url, new_secret(), batch, made_ms)
+            await self.endpoints.add(endpoint)
         return RegisteredEndpoint(endpoint)
 
     async def change(self, found: RegisteredEndpoint, url: str | None, batch: int | None) -> RegisteredEndpoint:
