@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deploy.console import print_json, print_message, print_table
+from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
 from galatea.cli.common.tenants import registered_stores
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from master_dataset.registry.floor_plans import FloorPlan
+    from master_dataset.registry.registration import Offsets
     from master_dataset.registry.stores import Store
 
 StoreId = Annotated[str, typer.Argument(metavar="STORE", help="Id of a registered store.")]
@@ -30,7 +31,6 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Register the stores in FILE, or change registered ones."""
-    from deploy.batch import archive_has_read_all
     from deploy.cassandra import session_of
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
@@ -42,7 +42,8 @@ def load(
     if is_lost:
         restore(*to)
     else:
-        arrived += register(*to, partial(archive_has_read_all, settings))
+        with ProgressSteps("stores", transient=True) as steps:
+            arrived += register(*to, partial(_archived, settings, steps))
     if as_json:
         print_json({"loaded": len(stores), "received_meanwhile": arrived})
         return
@@ -52,6 +53,13 @@ def load(
     if arrived:
         print_message(f"  records of {len(arrived)} of them arrived in the meantime (--json names the stores)")
         print_message("  until the next publication, these may be shown as they were read before: galatea rebuild")
+
+
+def _archived(settings: Settings, steps: ProgressSteps) -> "Offsets":
+    from deploy.batch import archive_has_read_all
+
+    steps.step(0, 0, "waiting until the archive has read what was sent")
+    return archive_has_read_all(settings)
 
 
 @app.command()
