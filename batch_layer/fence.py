@@ -133,11 +133,15 @@ class Fence:
         Raises:
             CutNotReachedError: It is still behind.
             BrokerUnavailableError: Kafka does not respond.
+            OperatorError: Its positions belong to a different log.
         """
-        ends, found = self.ends(), positions()
+        read, found = self.partitions().open, positions()  # nobody reads those that are being added
+        ends = {topic: {each: end for each, end in own.items() if each < read} for topic, own in self.ends().items()}
         if any(found.get(topic, {}).get(each, 0) < end for topic, own in ends.items() for each, end in own.items()):
-            sent = Markers(self.kafka).send(self.topics, max(map(len, ends.values())))
+            sent = Markers(self.kafka).send(self.topics, read)
             self.wait(Marked(self.now(), sent.offsets), positions, reader, timeout)
+        else:
+            self._refuse_beyond(found, reader)
         return ends
 
     def _refuse_beyond(self, positions: Offsets, reader: str) -> None:

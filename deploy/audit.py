@@ -26,6 +26,7 @@ CHANGES = {
     "send-reports",
     "rollback",
     "gc",
+    "collect",
     "compact",
     "export",
     "recompute plan",

@@ -106,7 +106,8 @@ class UnfinishedRecomputes:
 
     def ids(self) -> Sequence[str]:
         """The unfinished ones."""
-        found: list[str] = read_json(self._path, [])
+        do = "delete the file, then start recomputes that were not finished again"
+        found: list[str] = read_json(self._path, [], do)
         return found
 
     def add(self, id_: str, at_most: int) -> bool:

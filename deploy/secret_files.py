@@ -28,7 +28,7 @@ _KIND = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----")
 def write_private(place: Path, text: str) -> None:
     """Write a file that only its owner can read from the first byte on. It is complete, or not there, also on disk."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_name(f"{place.name}.{os.getpid()}.part")
+    part = place.with_name(f"{place.name}.part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

@@ -17,7 +17,7 @@ RECOMPUTE_DAG = "recompute"
 """The DAG whose run ids are the ids of recomputes, because REST names both."""
 _LONGEST = 200
 _OTHER = re.compile(r"[^A-Za-z0-9._:+-]")
-_OF_A_DAG = re.compile(r"\w+\.")
+_OF_A_DAG = re.compile(r"[\w-]+\.")
 """How the names of runs of other DAGs begin. Airflow lets people choose the id of a run."""
 
 

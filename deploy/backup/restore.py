@@ -54,7 +54,7 @@ from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC
 from views.control.publication import Pointer, Publication, RunStats
 from views.control.recompute import DONE, PlanNumber, Problem, read_stored_plan
 
-MIGRATIONS = "migrations"
+MIGRATIONS, LEASES = "migrations", "leases"
 _ADDED = (pa.field("mac", pa.binary()), pa.field("sealed_secret", pa.string()))
 """Columns that backups of former releases do not have, and that are filled."""
 _STREAMS = ("archive", "speed")
@@ -257,7 +257,11 @@ class Restore:
         if unfinished is not None:
             message = f"the backup `{unfinished}` is being restored, or that was interrupted"
             raise OperatorError(message, do="restore that one to the end, or begin with an empty Cassandra")
-        held = [name for name in self.keyspace.tables() if name not in {MIGRATIONS, PUBLICATIONS, SECRETS_KEY}]
+        self._refuse_rows()
+        return False
+
+    def _refuse_rows(self) -> None:
+        held = [name for name in self.keyspace.tables() if name not in {MIGRATIONS, PUBLICATIONS, SECRETS_KEY, LEASES}]
         held = [name for name in held if self.keyspace.holds_rows(name)]
         pointer = self.keyspace.pointer()
         if pointer.publication or pointer.generation or self.keyspace.count(PUBLICATIONS) > 1:
@@ -266,7 +270,6 @@ class Restore:
             message = f"Cassandra is not empty, but has rows in {_names(sorted(held))}; nothing was changed"
             do = "stop every process of Galatea, begin with an empty Cassandra, then: galatea migrate, galatea restore"
             raise OperatorError(message, do=do)
-        return False
 
     def _check_columns(self, manifest: Manifest) -> None:
         """Refuse rows that the tables of this release cannot take."""
@@ -310,9 +313,9 @@ class Restore:
 
     def _run(self, plan: RestorePlan, step: Step) -> None:
         manifest = plan.manifest
-        if not plan.is_resumed and not self.keyspace.begin_restore(manifest.id):
-            raise OperatorError("another restore has just begun", do="wait for it to end: galatea restore shows it")
-        if plan.is_resumed and self.keyspace.unfinished_restore() != manifest.id:
+        if not plan.is_resumed:
+            self._begin(manifest)
+        elif self.keyspace.unfinished_restore() != manifest.id:
             raise OperatorError("the restore has been finished by another process", do="galatea status")
         failpoint(Failpoint.RESTORE_BEGUN)
         tables = [table for table in kept_tables() if table.name in manifest.tables]
@@ -321,12 +324,23 @@ class Restore:
             self._write_table(plan, table)
             failpoint(Failpoint.RESTORE_TABLE)
         for uri in plan.checkpoints:
+            self.renew()
             _delete(uri)
         self.renew()
         self._publish(plan)
         failpoint(Failpoint.RESTORE_PUBLISHED)
         self.keyspace.end_restore(manifest.id)
         step(len(tables), len(tables), "done")
+
+    def _begin(self, manifest: Manifest) -> None:
+        """Write the mark. OperatorError if another restore has begun, or has ended since everything was checked."""
+        if not self.keyspace.begin_restore(manifest.id):
+            raise OperatorError("another restore has just begun", do="wait for it to end: galatea restore shows it")
+        try:
+            self._refuse_rows()
+        except OperatorError:
+            self.keyspace.end_restore(manifest.id)
+            raise
 
     def _write_table(self, plan: RestorePlan, table: KeptTable) -> None:
         """Write the rows of a table, and count them: rows that a deletion hides would be missing unseen."""

@@ -88,13 +88,10 @@ class Authority:
         return Issued(made, key)
 
 
-def is_valid_now(certificate: Path) -> bool:
-    """Whether there is a certificate, and its time has begun and not ended: it may be from when the clock was wrong."""
-    try:
-        found = x509.load_pem_x509_certificate(certificate.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc
+def times_of(certificate: Path) -> tuple[datetime, datetime]:
+    """Return from when to when a certificate is valid. ValueError if it is none."""
+    found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    return found.not_valid_before_utc, found.not_valid_after_utc
 
 
 def end_if_issued(authority: Path, name: str, certificate: Path, key: Path) -> datetime | None:

@@ -88,7 +88,8 @@ def _unusable(home: Path, error: OSError) -> OperatorError:
 
 def recorded_settings(home: Path) -> Mapping[str, str]:
     """Return the recorded settings as variables have them, by name. Empty: this home was not set up yet."""
-    recorded: Mapping[str, str] = read_json(home / _FILE, {}) if has_started(home) else {}
+    do = "put back a copy, or delete it and set each of the variables GALATEA_... that this home was made with"
+    recorded: Mapping[str, str] = read_json(home / _FILE, {}, do) if has_started(home) else {}
     return recorded
 
 

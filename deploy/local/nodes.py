@@ -38,7 +38,7 @@ def recorded_nodes(home: Path) -> Nodes | None:
     """Return what this home was created with; None if neither a broker nor Cassandra ever started in it."""
     if not has_started(home):
         return None
-    recorded = read_json(home / _FILE, None)
+    recorded = read_json(home / _FILE, None, "delete the file: what the home was made with is seen in its folders")
     return _nodes_seen(home) if recorded is None else Nodes(**recorded)
 
 
@@ -50,14 +50,19 @@ def _nodes_seen(home: Path) -> Nodes:
 
 def record_nodes(home: Path, nodes: Nodes) -> None:
     """Record it for a new home. OperatorError if the home was created with something else."""
+    if check_nodes(home, nodes) is None:
+        write_json(home / _FILE, nodes._asdict())
+
+
+def check_nodes(home: Path, nodes: Nodes) -> Nodes | None:
+    """Return what the home was created with; None for a new one. OperatorError if that is something else."""
     kept = recorded_nodes(home)
     if kept is not None and kept != nodes:
         made = f"was created with {kept.brokers} broker(s) and {kept.cassandra} Cassandra node(s)"
         made += f", {'secured' if kept.secure else 'without security'}"
         message = f"the home `{home}` {made}, which no setting can change afterwards"
         raise OperatorError(message, do="leave the options out, or begin a new home: GALATEA_HOME=FOLDER galatea up")
-    if kept is None:
-        write_json(home / _FILE, nodes._asdict())
+    return kept
 
 
 def addresses(hosts: Sequence[str], port: int) -> str:

@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import orjson
 import psutil
 
 from deploy.local.home import make_folder
-from deploy.local.json_files import read_json, write_json
-from master_dataset.errors import OperatorError
 from master_dataset.machine import boot_id, process_start
+
+_SAME_INSTANT_SECONDS = 1.0
 
 
 class Records:
@@ -30,8 +31,7 @@ class Records:
 
     def write(self, name: str, pid: int) -> None:
         """Record a process that was just started."""
-        record = _Record(pid, boot_id(), process_start(pid), self._inode())
-        write_json(self._path(name), record._asdict())
+        _replace(self._path(name), _Record(pid, boot_id(), process_start(pid), self._inode())._asdict())
 
     def forget(self, name: str) -> None:
         """Remove the record of a process whose session has ended."""
@@ -73,24 +73,41 @@ class Records:
         self.forget(name)
 
     def _read(self, name: str) -> "_Record | None":
-        """The record, if it was made since the machine was started, and of this home: not in another one, then copied.
-
-        OperatorError if it is damaged, or of another release.
-        """
-        values = read_json(self._path(name), None)
+        """The record, if it was made since the machine was started, and in this home: not in one that was copied."""
+        values = _load(self._path(name))
         if values is None:
             return None
-        if values.keys() != set(_Record._fields):
-            message = f"`{self._path(name)}` was written by another release"
-            raise OperatorError(message, do=f"end the process {values.get('pid')}, then delete the file")
-        record = _Record(**values)
+        record = self._of_former_release(**values) if "created" in values else _Record(**values)
         return record if (record.boot, record.inode) == (boot_id(), self._inode()) else None
+
+    def _of_former_release(self, pid: int, created: float) -> "_Record":
+        """Of a release before 0.1.0, which noted the time of the clock."""
+        try:
+            is_it = abs(psutil.Process(pid).create_time() - created) < _SAME_INSTANT_SECONDS
+            return _Record(pid, boot_id() if is_it else "", process_start(pid), self._inode())
+        except psutil.NoSuchProcess:
+            return _Record(pid, boot_id(), 0.0, self._inode())  # children of its session may be left
 
     def _inode(self) -> int:
         return self._folder.stat().st_ino
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.pid.json"
+
+
+def _replace(file: Path, value: object) -> None:
+    """Replace a file. It is not flushed: all of them are about processes, which a power cut ends, too."""
+    part = file.with_name(f"{file.name}.{os.getpid()}.part")
+    part.write_bytes(orjson.dumps(value))
+    part.replace(file)
+
+
+def _load(file: Path) -> Any:  # noqa: ANN401 - any JSON
+    """What a file holds; None if there is none, or a power cut has left it empty."""
+    try:
+        return orjson.loads(file.read_bytes())
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return None
 
 
 class _Record(NamedTuple):
@@ -136,24 +153,24 @@ class State(StrEnum):
 
 def write_states(home: Path, states: Mapping[str, State]) -> None:
     """Replace the states of all components by name, atomically."""
-    write_json(home / "run" / "states.json", dict(states))
+    _replace(home / "run" / "states.json", dict(states))
 
 
 def read_states(home: Path) -> dict[str, State]:
-    """Read the states by component name; empty if no stack was ever started here. OperatorError if damaged."""
-    return {name: State(state) for name, state in read_json(home / "run" / "states.json", {}).items()}
+    """Read the states by component name; empty if no stack was ever started here."""
+    return {name: State(state) for name, state in (_load(home / "run" / "states.json") or {}).items()}
 
 
 def write_metrics_target(home: Path, name: str, url: str) -> None:
     """Write the Prometheus target of a process (`file_sd_configs`), atomically. `url`: of its server."""
     scheme, _, address = url.partition("://")
     labels = {"component": name} | ({} if scheme == "http" else {"__scheme__": scheme})
-    write_json(_metrics_target(home, name), [{"targets": [address], "labels": labels}])
+    _replace(_metrics_target(home, name), [{"targets": [address], "labels": labels}])
 
 
 def metrics_url(home: Path, name: str) -> str | None:
     """URL of the metrics of a process, also after it ended; None if it never served any."""
-    for target in read_json(_metrics_target(home, name), []):
+    for target in _load(_metrics_target(home, name)) or ():
         return f"{target['labels'].get('__scheme__', 'http')}://{target['targets'][0]}/metrics"
     return None
 

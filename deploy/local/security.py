@@ -86,7 +86,9 @@ class Security:
         for file in (*map(self.password_file, (OPERATOR, BROKER, *PROCESSES)), self.metrics_token):
             if not file.exists():
                 write_private(file, secrets.token_urlsafe(32))
-        if not self._has_authority():
+        if self.authority.exists():
+            self._check_authority()
+        else:
             self._make_authority()
         if not self._is_current(SERVER, self.certificate, self.key):
             key, chain = self._issued(SERVER)
@@ -98,10 +100,16 @@ class Security:
                 write_private(file, "".join(self._issued(name)))
         (self.folder / "server-with-key.pem").unlink(missing_ok=True)  # of earlier homes: a broker's, for all servers
 
-    def _has_authority(self) -> bool:
-        from deploy.local.authority import is_valid_now
+    def _check_authority(self) -> None:
+        """Refuse one whose time has not begun or has ended: clients that trust it need to know of another one."""
+        from deploy.local.authority import times_of
 
-        return is_valid_now(self.authority)
+        (begins, ends), now = times_of(self.authority), datetime.now(UTC)
+        if not begins <= now <= ends:
+            valid = f"`{self.authority}` is valid from {begins:%F %T} to {ends:%F %T} UTC"
+            do = "correct the clock; if it was wrong when the home was made, delete that file and `ca.key` beside it"
+            message = f"{valid}, and the clock of this machine says {now:%F %T}"
+            raise OperatorError(message, do=f"{do}. Clients then have to trust the new one")
 
     def _make_authority(self) -> None:
         from deploy.local.authority import Authority

@@ -79,9 +79,13 @@ class Supervisor:
             self._lock.close()
             message = f"a stack is already running in `{self._home}`"
             raise OperatorError(message, do="galatea status, or galatea down") from error
-        self._once_locked()
-        end_orphans(self._home, [child.component for child in self._children])
-        self._records.write(SUPERVISOR, os.getpid())
+        try:
+            self._once_locked()
+            end_orphans(self._home, [child.component for child in self._children])
+            self._records.write(SUPERVISOR, os.getpid())
+        except BaseException:
+            self._lock.close()
+            raise
         return self
 
     def __exit__(

@@ -25,7 +25,7 @@ from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
-MAX_TEST_CALLS, OF_TENANT, WAITING = 4, 2, 8
+MAX_TEST_CALLS, MAX_OF_TENANT, MAX_WAITING = 4, 2, 8
 """Concurrent test calls of a process and of one tenant, and how many of a tenant may be in progress or waiting.
 
 Each takes ten seconds at most.
@@ -40,7 +40,7 @@ class WebhookTester:
     def __init__(self, networks: Networks, trust: ssl.SSLContext, resolving: Resolve | None = None) -> None:
         """`networks`: may be called though they are not public. `trust`: the accepted authorities."""
         self._allowed, self._trust, self._resolving = networks, trust, resolving
-        self._places = BoundedFairSemaphore(FairSemaphore(MAX_TEST_CALLS, OF_TENANT), WAITING, "test calls")
+        self._places = BoundedFairSemaphore(FairSemaphore(MAX_TEST_CALLS, MAX_OF_TENANT), MAX_WAITING, "test calls")
 
     async def call(self, endpoint: Endpoint) -> WebhookTrial:
         """Call the endpoint once, when its tenant is next. TooBusyError."""

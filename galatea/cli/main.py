@@ -51,6 +51,8 @@ GROUPS = (
 )
 """Verbs that have verbs of their own."""
 COMMANDS = tuple(name for names in PANELS.values() for name in names if name not in GROUPS)
+FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}
+"""Hidden aliases, for one release."""
 EXIT_CODES = {
     0: "done",
     1: "a fault was found, or a dependency is unavailable",
@@ -81,7 +83,7 @@ class Commands(TyperGroup):
         """Find the command of the first argument; suggest one if there is none."""
         # `suggest_commands` of typer compares with the commands that are loaded, which are none.
         known = self.list_commands(ctx)
-        if args and args[0] not in known and (near := get_close_matches(args[0], known)):
+        if args and args[0] not in {*known, *FORMER_NAMES} and (near := get_close_matches(args[0], known)):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
 
@@ -94,7 +96,8 @@ class Commands(TyperGroup):
             self._is_listing = False
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ANN401 - typer's signature
-        """Return the command of that name, None if there is none."""
+        """Return the command of that name or former name, None if there is none."""
+        cmd_name = FORMER_NAMES.get(cmd_name, cmd_name)
         name = cmd_name.replace("-", "_")
         if cmd_name not in self.list_commands(ctx):
             return None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from master_dataset.registry.registration import Offsets
     from master_dataset.registry.stores import Store
 
+MOST_NAMED = 10
 StoreId = Annotated[str, typer.Argument(metavar="STORE", help="Id of a registered store.")]
 app = typer.Typer(no_args_is_help=True, help="Register and list stores.")
 
@@ -51,8 +52,9 @@ def load(
     if new:
         print_message(f"  new tenants: {', '.join(sorted(new))}")
     if arrived:
-        print_message(f"  records of {len(arrived)} of them arrived in the meantime (--json names the stores)")
-        print_message("  until the next publication, these may be shown as they were read before: galatea rebuild")
+        more = f" and {len(arrived) - MOST_NAMED:,} more" if len(arrived) > MOST_NAMED else ""
+        print_message(f"  records of these stores arrived during the load: {', '.join(arrived[:MOST_NAMED])}{more}")
+        print_message("  until the next publication, they may be shown as they were read before: galatea rebuild")
 
 
 def _archived(settings: Settings, steps: ProgressSteps) -> "Offsets":

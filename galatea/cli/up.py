@@ -15,7 +15,7 @@ from deploy.airflow.component import is_installed
 from deploy.console import ProgressSteps, print_message
 from deploy.local.component import require_room
 from deploy.local.home import make_folder, make_home
-from deploy.local.nodes import record_nodes
+from deploy.local.nodes import check_nodes
 from deploy.local.records import State
 from deploy.local.reported_errors import last_line, reported_error
 from deploy.local.stack import components, jar_parts, status, supervisor
@@ -90,7 +90,7 @@ def _print_state(name: str, state: str, seconds: float) -> None:
 
 def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     log = make_folder(settings.home, settings.home / "logs") / "supervisor.log"
-    record_nodes(settings.home, settings.nodes)
+    check_nodes(settings.home, settings.nodes)
     chosen = ["--only", ",".join(names)] if names else [] if airflow else ["--without-airflow"]
     command = [sys.executable, "-m", "galatea.cli.main", "up", *chosen]
     started = {each.name for each in components(settings, names, airflow=airflow)}

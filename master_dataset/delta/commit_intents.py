@@ -79,7 +79,7 @@ def _locked_intent(history: DeltaHistory, mark: str) -> Iterator[None]:
     with part.open("w") as file:
         with suppress(OSError):  # a file system without locks: then one machine alone may use it
             fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(boot_id())
+        file.write(f"{boot_id()}\n")  # with the line end that former releases compare, too
         file.flush()
         part.replace(intent)
         fsync_files([intent], history.folder)

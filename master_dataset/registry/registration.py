@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -46,15 +48,17 @@ def register(
         are certain to be counted rightly from the next publication on.
 
     Raises:
-        CurrencyFixedError: A store has events in another currency; one that is not registered: receipts. Nothing is
-            registered.
+        CurrencyFixedError: A store has events in another currency; one that is not registered: receipts.
         DayFixedError: A store has sightings that were assigned to other business days; one that is registered: it has
-            sightings, and its days would begin at another time. Nothing is registered.
+            sightings, and its days would begin at another time.
+        GalateaError: What `archived` raises.
+
+    After any of them, the stores are as they were before.
     """
     registry = Registry(session)
-    registered = dict(registry.stores())
-    changed = [store for store in stores if store.terms != _terms(registered.get(store.id))]
+    changed = _read_otherwise(stores, registry.stores())
     reached = archived() if changed else {}
+    registered = dict(Registry(session).stores())  # the wait may have been long
     _check_registered(master_uri, [(registered[store.id], store) for store in stores if store.id in registered])
     unregistered = [store for store in stores if store.id not in registered]
     _check_currencies(master_uri, unregistered)
@@ -62,17 +66,16 @@ def register(
     registry.save(stores)
     if not changed:
         return ()
-    archived()
-    arrived = _arrived(master_uri, {store.id for store in changed}, reached)
-    meanwhile = [store for store in changed if store.id in arrived]
     try:
+        archived()
+        arrived = _arrived(master_uri, {store.id for store in changed}, reached)
+        meanwhile = [store for store in changed if store.id in arrived]
         _check_currencies(master_uri, meanwhile)
         _check_days(master_uri, meanwhile)
-    except (CurrencyFixedError, DayFixedError) as error:
+    except BaseException:
         before = [registered[store.id] for store in stores if store.id in registered]
         registry.save(before, removed=[store.id for store in unregistered])
-        message = f"records arrived while the file was loaded: {error.message}"
-        raise type(error)(message, do="stop the senders of that store, then load the file again") from error
+        raise
     return sorted(arrived)
 
 
@@ -156,18 +159,20 @@ def stores_with_events(master_uri: str, stores: Iterable[str]) -> set[str]:
     return _with_events(master_uri, set(stores), registered_sources())
 
 
-def _terms(store: Store | None) -> Terms:
-    return store.terms if store else DEFAULT_TERMS
+def _read_otherwise(stores: Sequence[Store], registered: Mapping[str, Store]) -> Sequence[Store]:
+    """The stores whose records will be read in another way than now."""
+    now = {id_: store.terms for id_, store in registered.items()}
+    return [store for store in stores if store.terms != now.get(store.id, DEFAULT_TERMS)]
 
 
 def _arrived(master_uri: str, stores: Collection[str], since: Offsets) -> set[str]:
     """Which of these stores have events at these offsets or later."""
     found = set[str]()
     for topic, reached in since.items():
-        for batch in _batches(master_uri, topic, stores, ("store", "partition", "offset")):
-            for partition, first in reached.items():
-                own = batch.filter((pc.field("partition") == partition) & (pc.field("offset") >= first))
-                found.update(pc.unique(own["store"]).to_pylist())
+        places = ((pc.field("partition") == each) & (pc.field("offset") >= first) for each, first in reached.items())
+        where = reduce(or_, places, pc.scalar(False))  # noqa: FBT003 - without partitions, nothing has arrived
+        for batch in _batches(master_uri, topic, stores, ("store",), where):
+            found.update(pc.unique(batch["store"]).to_pylist())
     return found
 
 
@@ -184,10 +189,13 @@ def _with_events(master_uri: str, stores: set[str], topics: Iterable[str]) -> se
     return found
 
 
-def _batches(master_uri: str, topic: str, stores: Collection[str], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """These columns of the events of these stores, a part at a time."""
+def _batches(
+    master_uri: str, topic: str, stores: Collection[str], columns: Sequence[str], where: pc.Expression | None = None
+) -> Iterator[pa.Table]:
+    """These columns of the events of these stores, or of those of them `where` it is true, a part at a time."""
     path = MasterTables(master_uri).path(topic)
     if stores and is_table(path):
-        wanted = pc.field("store").isin(sorted(stores))
+        of_stores = pc.field("store").isin(sorted(stores))
+        wanted = of_stores if where is None else of_stores & where
         for batch in scan(arrow_dataset(open_table(path)), columns, wanted).to_batches():
             yield pa.Table.from_batches([batch])

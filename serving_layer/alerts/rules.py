@@ -228,7 +228,8 @@ class AlertRules:
 
     def _of(self, tenant: str, id_: str) -> list[RuleEntry]:
         found = (RuleEntry.of(row) for row in self._versions.all_of("rule", f"{tenant}/{id_}"))
-        return [entry for entry in found if entry.tenant == tenant]  # an id with a `/` would name that of another one
+        # An id with a `/` could name a rule of another tenant.
+        return [entry for entry in found if entry.tenant == tenant]
 
     def _free(self, tenant: str, id_: str) -> int:
         """The version after which a rule begins: that of its removal, or 0. RuleMovedError if there is one already."""

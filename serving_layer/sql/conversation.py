@@ -176,8 +176,9 @@ class Conversation:
         statements = await self._split(text)
         if not statements:
             await self._write(EMPTY_QUERY)
-        for sql in statements:
-            await self._authorize()  # the key may have been revoked while those before it ran
+        for number, sql in enumerate(statements):
+            if number:
+                await self._authorize()  # the key may have been revoked while those before it ran
             result = await self._run(self._session.execute(sql))
             self._forget(sql)
             if result.columns is not None:

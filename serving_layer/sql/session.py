@@ -662,11 +662,13 @@ class Session:
         return held
 
     async def _refuse_lost_stores(self, snapshot: Snapshot) -> None:
-        """Let a transaction fail with 72000 if a store that it reads was removed, or given to another tenant."""
-        _, stores = await self._sessions.sources.queries.stores.all()
+        """Let a transaction fail with 72000 if a store of its snapshot was removed, or given to another tenant."""
+        registry, stores = await self._sessions.sources.queries.stores.all()
+        if registry == snapshot.version.registry:
+            return
         for id_ in snapshot.stores:
             if id_ not in stores or not self._caller.sees(stores[id_]):
-                message = f"The store `{id_}`, which the transaction reads, was removed or belongs to another tenant."
+                message = f"The store `{id_}` of the transaction's snapshot was removed or belongs to another tenant."
                 raise SqlStateError("72000", message, "Send ROLLBACK; the next transaction reads the newest state.")
 
     async def _refuse_ended(self, snapshot: Snapshot) -> None:

@@ -44,6 +44,8 @@ LEDGERS_BACK = 10
 """How many publications are searched for their ledgers: one is written soon after its publication."""
 _KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoked_at"
 _API_KEYS: Purpose = "api keys"
+_LONGEST_ID = 100
+"""Characters of the id of a key that is looked up. Cassandra refuses empty and very long ones."""
 _BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_name = ?"
 
 
@@ -189,6 +191,8 @@ class KeyTables:
         raise UnknownNameError("key", id_, [each.id for each in await self.keys()])
 
     async def _read(self, id_: str) -> Key | None:
+        if not id_ or len(id_) > _LONGEST_ID:
+            return None
         rows = await self._session.rows(self._one, id_)
         return next((self._key(row) for row in rows if _is_whole(row)), None)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from galatea.cli.main import COMMANDS, GROUPS
+from galatea.cli.main import COMMANDS, FORMER_NAMES, GROUPS
 from tests.fast.house.tree import ROOT, named, product, tree
 
 BLOCKED = """
@@ -141,3 +141,15 @@ def test_help_lists_every_verb_with_its_summary_as_its_file_says_it() -> None:
     listed = run("import sys\nsys.argv = ['galatea', '--help']\nfrom galatea.cli.main import main\nmain()")
 
     assert [name for name in (*COMMANDS, *GROUPS) if not re.search(rf"│ {name.replace('_', '-')} +\w", listed)] == []
+
+
+@pytest.mark.parametrize(("former", "now"), FORMER_NAMES.items())
+def test_a_former_name_of_a_command_is_understood_and_not_listed(former: str, now: str) -> None:
+    code = "import sys\nsys.argv = {}\nfrom galatea.cli.main import main\nmain()"
+
+    helps = [run(code.format(["galatea", name, "--help"])) for name in (former, now)]
+
+    assert [line.split() for line in helps[0].replace(f"galatea {former}", f"galatea {now}").splitlines()] == [
+        line.split() for line in helps[1].splitlines()
+    ]
+    assert f"│ {former} " not in run(code.format(["galatea", "--help"]))

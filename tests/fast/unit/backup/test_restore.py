@@ -255,6 +255,21 @@ def test_a_restore_that_another_process_has_finished_is_not_repeated(empty: Memo
         restore.run(plan, _nothing)
 
 
+def test_a_restore_that_another_process_made_since_the_check_is_not_repeated(
+    empty: MemoryDeployment, backup: Path
+) -> None:
+    late = empty.restoring(backup)
+    plan = late.plan(_nothing)
+    empty.restore(backup)
+    empty.keyspace.rows["stores"] = []
+
+    with pytest.raises(OperatorError, match="Cassandra is not empty"):
+        late.run(plan, _nothing)
+
+    assert empty.keyspace.rows["stores"] == []
+    assert empty.keyspace.mark is None
+
+
 def _nothing(_done: int, _total: int, _what: str) -> None:
     return None
 

@@ -16,10 +16,10 @@ from tests.fast.laws.delivery.fence_law import EPOCH, PARTITIONS, SKEW, TOPIC, C
 CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
 
 
-def fence(now: datetime) -> Fence:
+def fence(now: datetime, partitions: int = 1) -> Fence:
     return Fence(
         KafkaConnection("unused:1"),
-        lambda: Partitions(1),
+        lambda: Partitions(partitions),
         ["t"],
         timedelta(minutes=5),
         timedelta(seconds=5),
@@ -78,12 +78,18 @@ def test_a_reader_that_tells_of_records_behind_the_end_of_a_topic_has_read_anoth
 
 
 def test_nobody_waits_for_a_reader_that_has_read_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fence, "ends", lambda _: {"t": {0: 8, 1: 0}, "never used": {0: 0}})
+    monkeypatch.setattr(Fence, "ends", lambda _: {"t": {0: 8, 1: 5}, "never used": {0: 0, 1: 0}})
 
-    assert fence(CUT).read_all(lambda: {"t": {0: 8}}, "archive", timedelta(0)) == {
-        "t": {0: 8, 1: 0},
-        "never used": {0: 0},
-    }
+    ends = fence(CUT).read_all(lambda: {"t": {0: 8}}, "archive", timedelta(0))
+
+    assert ends == {"t": {0: 8}, "never used": {0: 0}}  # nobody reads a partition that is being added
+
+
+def test_a_reader_of_another_log_has_not_read_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fence, "ends", lambda _: {"t": {0: 8}})
+
+    with pytest.raises(OperatorError, match="archive has read `t/0` to 900, but it ends at 8"):
+        fence(CUT).read_all(lambda: {"t": {0: 900}}, "archive", timedelta(0))
 
 
 def test_a_reader_that_is_behind_is_waited_for_until_it_has_passed_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +99,7 @@ def test_a_reader_that_is_behind_is_waited_for_until_it_has_passed_a_marker(monk
     monkeypatch.setattr(Markers, "send", lambda _self, _topics, partitions: sent if partitions == 2 else None)
     reached = iter([{"t": {0: 7}}, {"t": {0: 8, 1: 4}}, {"t": {0: 10, 1: 4}}])
 
-    ends = fence(CUT).read_all(lambda: next(reached), "archive", timedelta(seconds=5))
+    ends = fence(CUT, 2).read_all(lambda: next(reached), "archive", timedelta(seconds=5))
 
     assert ends == {"t": {0: 8, 1: 3}}
     assert list(reached) == []

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError
+from master_dataset.errors import CurrencyFixedError, CutNotReachedError, DayFixedError, OperatorError
 from master_dataset.registry.registration import register, restore
 from master_dataset.registry.stores import Currency, Sensor, Store
 from tests.support.registry_tables import RegistryTables, know_at_once
@@ -110,10 +110,26 @@ def test_receipts_that_wait_for_the_archive_fix_the_currency(tmp_path: Path) -> 
 def test_a_currency_that_receipts_fixed_while_it_was_changed_stays(before: tuple[Store, ...], tmp_path: Path) -> None:
     kept: Any = RegistryTables(*before)
 
-    with pytest.raises(CurrencyFixedError, match="arrived while the file was loaded: store `1` has events in EUR"):
+    with pytest.raises(CurrencyFixedError, match="store `1` has events in EUR, so its currency is not CZK"):
         register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], sold_meanwhile(tmp_path, 2, "CZK", "EUR"))
 
     assert [Store.from_json(each) for each in kept.bodies.values()] == list(before)
+
+
+def test_a_load_that_cannot_be_checked_is_undone(tmp_path: Path) -> None:
+    kept: Any = RegistryTables(KNOWN)
+    calls: list[int] = []
+
+    def archived() -> Mapping[str, Mapping[int, int]]:
+        calls.append(1)
+        if len(calls) == 2:
+            raise CutNotReachedError("the archive has read ...", do="galatea status")
+        return {POS: {0: 5}}
+
+    with pytest.raises(CutNotReachedError):
+        register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], archived)
+
+    assert Store.from_json(kept.bodies["1"]) == KNOWN
 
 
 def test_stores_of_which_records_arrived_while_they_were_changed_are_named(tmp_path: Path) -> None:

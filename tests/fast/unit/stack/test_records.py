@@ -11,7 +11,7 @@ import orjson
 import psutil
 import pytest
 
-from deploy.local.records import Records
+from deploy.local.records import Records, read_states
 from deploy.local.supervisor import end_orphans
 from master_dataset.errors import OperatorError
 
@@ -105,21 +105,30 @@ def test_a_copy_of_a_home_does_not_touch_the_processes_of_the_original(
     assert Records(tmp_path / "home").pid("speed") == leader.pid
 
 
-@pytest.mark.parametrize(
-    ("content", "found", "do"),
-    [
-        (b"", "is damaged", "delete the file"),
-        (b'{"pid": 12, "created": 1.5}', "was written by another release", "end the process 12"),
-    ],
-)
-def test_a_record_that_cannot_be_read_is_named(tmp_path: Path, content: bytes, found: str, do: str) -> None:
+def test_a_process_that_the_former_release_recorded_is_found(tmp_path: Path, leader: subprocess.Popen[bytes]) -> None:
+    records, process = Records(tmp_path), psutil.Process(leader.pid)
+    file = tmp_path / "run" / "speed.pid.json"
+
+    file.write_bytes(orjson.dumps({"pid": leader.pid, "created": process.create_time() - 3600}))
+    another = records.pid("speed"), records.session("speed")
+    file.write_bytes(orjson.dumps({"pid": leader.pid, "created": process.create_time()}))
+
+    assert another == (None, [])
+    assert records.pid("speed") == leader.pid
+    assert len(records.session("speed")) == 2
+    leader.kill()
+    leader.wait()
+    assert len(records.session("speed")) == 1
+    records.end("speed", grace_seconds=1)
+    assert records.names() == []
+
+
+def test_a_record_that_a_power_cut_has_emptied_names_no_process(tmp_path: Path) -> None:
     records = Records(tmp_path)
-    (tmp_path / "run" / "kafka.pid.json").write_bytes(content)
+    (tmp_path / "run" / "kafka.pid.json").touch()
+    (tmp_path / "run" / "states.json").touch()
 
-    with pytest.raises(OperatorError, match=f"kafka.pid.json` {found}") as refused:
-        records.pid("kafka")
-
-    assert do in refused.value.do
+    assert (records.pid("kafka"), records.session("kafka"), read_states(tmp_path)) == (None, [], {})
 
 
 def test_a_home_that_is_a_file_names_the_setting(tmp_path: Path) -> None:

@@ -95,22 +95,33 @@ def test_a_certificate_that_ends_soon_is_issued_again_by_the_same_authority(
         assert renewed.not_valid_after_utc > datetime.now(UTC) + timedelta(days=390)
 
 
-@pytest.mark.parametrize("lasts", [timedelta(days=-1), None])
-def test_an_authority_and_certificates_of_a_wrong_clock_are_made_again(
-    security: Security, monkeypatch: pytest.MonkeyPatch, lasts: timedelta | None
+@pytest.mark.parametrize(("begins", "lasts"), [(timedelta(days=365), 3650), (timedelta(days=-9), -1)])
+def test_an_authority_that_a_wrong_clock_made_is_named(
+    security: Security, monkeypatch: pytest.MonkeyPatch, begins: timedelta, lasts: int
 ) -> None:
-    before = security.authority.read_text()
-    if lasts:
-        made = IssuingAuthority.new("Galatea local authority", lasts).own  # the clock was years behind
-    else:
-        with monkeypatch.context() as clock:  # it was a year ahead
-            clock.setattr(authority, "_BEFORE", timedelta(days=-365))
-            made = IssuingAuthority.new("Galatea local authority", timedelta(days=3650)).own
+    with monkeypatch.context() as clock:
+        clock.setattr(authority, "_BEFORE", -begins)
+        made = IssuingAuthority.new("Galatea local authority", timedelta(days=lasts)).own
     security.authority.write_text(made.certificate_text)
+
+    with pytest.raises(OperatorError, match=r"`.*ca.pem` is valid from ") as refused:
+        security.prepare()
+
+    assert "correct the clock" in refused.value.do
+
+
+def test_a_certificate_that_was_made_while_the_clock_was_ahead_is_issued_again(
+    security: Security, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    security.certificate.unlink()
+    with monkeypatch.context() as clock:
+        clock.setattr(authority, "_BEFORE", timedelta(days=-300))
+        security.prepare()
+    before = security.certificate.read_text()
 
     security.prepare()
 
-    assert security.authority.read_text() not in {before, made.certificate_text}
+    assert security.certificate.read_text() != before
     assert end_if_issued(security.authority, SERVER, security.certificate, security.key) is not None
 
 

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from deploy.webhooks.service import WAITING, WebhookTester
+from deploy.webhooks.service import MAX_WAITING, WebhookTester
 from master_dataset.webhooks.endpoint import Endpoint
 from serving_layer.errors import TooBusyError
 from serving_layer.responses.webhooks import WebhookTrial
@@ -67,7 +67,7 @@ def test_test_calls_of_a_tenant_whose_receiver_hangs_leave_places_for_others() -
         async with listening(answers(204)) as receiver:
             tester = WebhookTester(LOOPBACK, ssl.create_default_context(), resolving)
             stuck = Endpoint("e1", "acme", f"http://hangs.example:{receiver.port}/", "secret")
-            held = [asyncio.ensure_future(tester.call(stuck)) for _ in range(WAITING)]
+            held = [asyncio.ensure_future(tester.call(stuck)) for _ in range(MAX_WAITING)]
             await entered.wait()
             try:
                 with pytest.raises(TooBusyError) as refused:
@@ -81,4 +81,4 @@ def test_test_calls_of_a_tenant_whose_receiver_hangs_leave_places_for_others() -
     found, refused = asyncio.run(work())
 
     assert found.outcome == "done"
-    assert refused == f"{WAITING} test calls are in progress or waiting."
+    assert refused == f"{MAX_WAITING} test calls are in progress or waiting."

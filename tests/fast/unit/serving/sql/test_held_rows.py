@@ -171,7 +171,7 @@ def test_names_of_what_a_connection_keeps_are_short(message: Message) -> None:
 def test_the_key_is_asked_for_before_each_statement_of_a_message() -> None:
     with asking() as sql:
         talk = Talk(sql, sql.open())
-        talk.valid_for = 3  # for the message and two statements
+        talk.valid_for = 2
 
         with pytest.raises(KeyLostError):
             talk.say(Query("select 1; select 2; select 3; select 4"))
