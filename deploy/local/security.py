@@ -12,6 +12,7 @@ from pathlib import Path
 
 from deploy.local.nodes import HOSTS
 from deploy.secret_files import write_private
+from master_dataset.errors import OperatorError
 
 OPERATOR, BROKER = "operator", "broker"
 """Users that may do everything: commands on this machine, and the brokers among themselves."""
