@@ -53,7 +53,7 @@ def with_version(page: Written, version: StoredVersion) -> Written:
     rules, stores = page
     if version.kind == "store":
         return rules, {**stores, version.id: Store.from_json(version.body)}
-    tenant, _, name = version.id.partition("/")
+    tenant, _, name = version.id.rpartition("/")
     rules = {key: rule for key, rule in rules.items() if key != (tenant, name)}
     rule = decode_rule(version.id, version.number, version.body)
     return (rules if rule is None else {**rules, (tenant, name): (rule, version.number)}), stores

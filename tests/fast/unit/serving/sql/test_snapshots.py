@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,7 @@ from serving_layer.store.readers import Claim, Position
 from tests.support import World, receipt
 from tests.support.examples import examples
 from tests.support.world_sql import AskingSql
-from tests.support.world_tables import WorldTables
+from tests.support.world_tables import WorldStores, WorldTables
 
 DAY = "2026-03-06"
 VIEWS = (
@@ -107,7 +108,7 @@ def test_tables_that_are_read_at_different_moments_agree(sql: AskingSql, till: T
 
 @pytest.mark.parametrize("store", [None, Store(id="1", timezone="UTC", tenant="other")])
 def test_a_transaction_that_reads_a_store_which_was_removed_or_given_away_has_ended(
-    sql: AskingSql, till: Till, store: Store | None
+    sql: AskingSql, till: Till, store: Store | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = begun(sql)
     assert sql.rows("select count(*) from receipts", session=session) == [(1,)]
@@ -115,6 +116,7 @@ def test_a_transaction_that_reads_a_store_which_was_removed_or_given_away_has_en
     till.world.stores.pop("1")
     if store:
         till.world.stores["1"] = store
+    monkeypatch.setattr(WorldStores, "version", AsyncMock(return_value="another"))
     till.sell()
 
     refused = sql.refusal("select count(*) from receipts", session=session)
