@@ -117,7 +117,7 @@ class Fence:
             time.sleep(_POLL_SECONDS)
         self._refuse_beyond(found, reader)
 
-    def read_all(self, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> Offsets:
+    def wait_for_all(self, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
         """Wait until a reader has read everything that was acknowledged before the call.
 
         Markers are written only if it is behind: nobody waits for a reader of topics in which nothing happens.
@@ -126,9 +126,6 @@ class Fence:
             positions: Reads how far it is.
             reader: Its name, for the error.
             timeout: How long to wait.
-
-        Returns:
-            The end offsets as they were: what is before them is read.
 
         Raises:
             CutNotReachedError: It is still behind.
@@ -142,7 +139,6 @@ class Fence:
             self.wait(Marked(self.now(), sent.offsets), positions, reader, timeout)
         else:
             self._refuse_beyond(found, reader)
-        return ends
 
     def _refuse_beyond(self, positions: Offsets, reader: str) -> None:
         """Offsets of recreated topics start at 0 again, so old positions are beyond every marker."""

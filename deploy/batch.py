@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.context import BatchContext
 from batch_layer.failures import translated_failures
-from batch_layer.fence import Fence, Offsets
+from batch_layer.fence import Fence
 from batch_layer.ledger.writer import LedgerWriter
 from batch_layer.progress import Steps
 from batch_layer.rebuild import all_are_few
@@ -82,10 +82,10 @@ class LazySpark:
         return session
 
 
-def archive_has_read_all(settings: "Settings") -> Offsets:
-    """Wait until the archive has read everything that was acknowledged before the call; see `Fence.read_all`."""
+def archive_has_read_all(settings: "Settings") -> None:
+    """Wait until the archive has read everything that was acknowledged before the call; see `Fence.wait_for_all`."""
     context = context_of(settings)
-    return context.fence.read_all(ArchivePositions(context.session).read, "archive", context.cut_timeout)
+    context.fence.wait_for_all(ArchivePositions(context.session).read, "archive", context.cut_timeout)
 
 
 def context_of(settings: "Settings") -> BatchContext:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -281,7 +281,8 @@ def down(settings: "Settings") -> list[str]:
         while records.pid(SUPERVISOR) is not None and time.monotonic() < deadline:
             time.sleep(0.1)
     end_orphans(settings.home, components(settings, airflow=True))
-    write_states(settings.home, dict.fromkeys(read_states(settings.home), State.STOPPED))
+    with suppress(OSError):  # a full disk; without a supervisor, all are shown as stopped anyway
+        write_states(settings.home, dict.fromkeys(read_states(settings.home), State.STOPPED))
     return [name for name in ran if name != SUPERVISOR]
 
 

@@ -21,6 +21,7 @@ def backup(
     """Back up what cannot be computed again, while the stack runs. The master dataset is referred to, not copied."""
     from importlib.metadata import version
 
+    from deploy.backup.mark import refuse_unfinished_restore
     from deploy.backup.rows import CassandraKeyspace
     from deploy.backup.writer import BackupWriter
     from deploy.cassandra import session_of
@@ -37,8 +38,10 @@ def backup(
     if TableMigration(settings.cassandra.address).plan():
         message = f"the tables of the keyspace `{KEYSPACE}` are of an older release than this command"
         raise OperatorError(message, do="galatea migrate, then: galatea backup")
+    session = session_of(settings.cassandra.address)
+    refuse_unfinished_restore(session)
     writer = BackupWriter(
-        CassandraKeyspace(session_of(settings.cassandra.address)),
+        CassandraKeyspace(session),
         None if without_offsets else Topics(settings.kafka.connection),
         (*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC),
         settings.paths.master_uri,

@@ -67,6 +67,8 @@ def rotate(
     """
     now = datetime.now(UTC)
     old = _signed(_found(id_))
+    if old.revoked_at is not None:
+        raise RequestError(f"The key `{id_}` is revoked.", do="galatea keys create")
     lasts = old.expires_at - old.created_at if old.expires_at else timedelta(days=365)
     text, new = Key.new(old.tenant, old.scopes, old.name, now, now + lasts)
     end = min(now + timedelta(hours=overlap), old.expires_at or datetime.max.replace(tzinfo=UTC))
@@ -107,12 +109,16 @@ def sign(
 
 
 def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:
+    from deploy.backup.mark import refuse_unfinished_restore
     from deploy.cassandra import session_of
     from deploy.secrets_key import secrets_key_of
 
+    settings = Settings()
+    session = session_of(settings.cassandra.address)
+    refuse_unfinished_restore(session)
+
     async def done() -> Found:
-        settings = Settings()
-        return await work(KeyTables(AsyncSession(session_of(settings.cassandra.address)), secrets_key_of(settings)))
+        return await work(KeyTables(AsyncSession(session), secrets_key_of(settings)))
 
     return asyncio.run(done())
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from master_dataset.registry.floor_plans import FloorPlan
-    from master_dataset.registry.registration import Offsets
     from master_dataset.registry.stores import Store
 
 MOST_NAMED = 10
@@ -32,36 +31,40 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Register the stores in FILE, or change registered ones."""
+    from deploy.backup.mark import refuse_unfinished_restore
     from deploy.cassandra import session_of
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
+    from views.control.publication import PointerRow
 
     settings = Settings()
     stores, arrived = read(file), list[str]()
     new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
     to = settings.paths.master_uri, session_of(settings.cassandra.address), stores
+    refuse_unfinished_restore(to[1])
     if is_lost:
         restore(*to)
     else:
         with ProgressSteps("stores", transient=True) as steps:
-            arrived += register(*to, partial(_archived, settings, steps))
+            arrived += register(*to, partial(_archived, settings, steps), lambda: PointerRow(to[1]).read().cut)
     if as_json:
-        print_json({"loaded": len(stores), "received_meanwhile": arrived})
+        print_json({"loaded": len(stores), "received_before": arrived})
         return
     print_message(f"  {len(stores)} stores registered; every process has read them")
     if new:
         print_message(f"  new tenants: {', '.join(sorted(new))}")
     if arrived:
         more = f" and {len(arrived) - MOST_NAMED:,} more" if len(arrived) > MOST_NAMED else ""
-        print_message(f"  records of these stores arrived during the load: {', '.join(arrived[:MOST_NAMED])}{more}")
-        print_message("  until the next publication, they may be shown as they were read before: galatea rebuild")
+        named = f"{', '.join(arrived[:MOST_NAMED])}{more}"
+        print_message(f"  records of these stores, received before, may be shown otherwise than archived: {named}")
+        print_message("  the next publication shows them as archived: galatea rebuild --wait")
 
 
-def _archived(settings: Settings, steps: ProgressSteps) -> "Offsets":
+def _archived(settings: Settings, steps: ProgressSteps) -> None:
     from deploy.batch import archive_has_read_all
 
     steps.step(0, 0, "waiting until the archive has read what was sent")
-    return archive_has_read_all(settings)
+    archive_has_read_all(settings)
 
 
 @app.command()

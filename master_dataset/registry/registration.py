@@ -1,9 +1,7 @@
 """Registers stores, and refuses changes that would alter the meaning of past numbers."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
-from functools import reduce
-from operator import or_
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,29 +21,32 @@ from master_dataset.storage import is_table, open_table
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-Offsets = Mapping[str, Mapping[int, int]]
-"""Topic to partition to offset."""
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def register(
-    master_uri: str, session: "Session", stores: Sequence[Store], archived: Callable[[], Offsets] = dict
+    master_uri: str,
+    session: "Session",
+    stores: Sequence[Store],
+    archived: Callable[[], object] = bool,
+    since: Callable[[], datetime] | None = None,
 ) -> Sequence[str]:
     """Save the stores.
 
-    Records that arrive in the meantime may be read in the former way by one layer and in the new way by the other.
-    What the archive has read decides.
+    Records that arrive in the meantime may be read in the former way by one layer and in the new way by the other, and
+    a new generation of the speed layer reads those since the cut anew. What the archive has read decides.
 
     Args:
         master_uri: Root of the master dataset, where the events of a store are looked for.
         session: Cassandra, with Galatea's keyspace.
         stores: The stores as they should be.
-        archived: Waits until the archive has read everything that was sent before the call, and returns how far that
-            is. By default the caller has sent nothing. It is called only if records will be read in another way.
+        archived: Waits until the archive has read everything that was sent before the call. By default the caller has
+            sent nothing. It is called only if records will be read in another way.
+        since: Reads the published cut; None if it does not matter.
 
     Returns:
-        The stores whose records are read in another way from now on, and of which some arrived in the meantime. They
-        are certain to be counted rightly from the next publication on.
+        The stores whose records are read in another way from now on, and of which some were received since the cut.
+        These are certain to be counted right from the next publication on.
 
     Raises:
         CurrencyFixedError: A store has events in another currency; one that is not registered: receipts.
@@ -57,7 +58,8 @@ def register(
     """
     registry = Registry(session)
     changed = _read_otherwise(stores, registry.stores())
-    reached = archived() if changed else {}
+    if changed:
+        archived()
     registered = dict(Registry(session).stores())  # the wait may have been long
     _check_registered(master_uri, [(registered[store.id], store) for store in stores if store.id in registered])
     unregistered = [store for store in stores if store.id not in registered]
@@ -68,15 +70,15 @@ def register(
         return ()
     try:
         archived()
-        arrived = _arrived(master_uri, {store.id for store in changed}, reached)
-        meanwhile = [store for store in changed if store.id in arrived]
-        _check_currencies(master_uri, meanwhile)
-        _check_days(master_uri, meanwhile)
+        before = {store.id: _terms(registered.get(store.id)) for store in changed}
+        _check_currencies(master_uri, [each for each in changed if each.currency != before[each.id].currency])
+        _check_days(master_uri, [each for each in changed if _day(each.terms) != _day(before[each.id])])
+        received = _received(master_uri, before.keys(), since()) if since else ()
     except BaseException:
-        before = [registered[store.id] for store in stores if store.id in registered]
-        registry.save(before, removed=[store.id for store in unregistered])
+        former = [registered[store.id] for store in stores if store.id in registered]
+        registry.save(former, removed=[store.id for store in unregistered])
         raise
-    return sorted(arrived)
+    return sorted(received)
 
 
 def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> None:
@@ -165,13 +167,15 @@ def _read_otherwise(stores: Sequence[Store], registered: Mapping[str, Store]) ->
     return [store for store in stores if store.terms != now.get(store.id, DEFAULT_TERMS)]
 
 
-def _arrived(master_uri: str, stores: Collection[str], since: Offsets) -> set[str]:
-    """Which of these stores have events at these offsets or later."""
-    found = set[str]()
-    for topic, reached in since.items():
-        places = ((pc.field("partition") == each) & (pc.field("offset") >= first) for each, first in reached.items())
-        where = reduce(or_, places, pc.scalar(False))  # noqa: FBT003 - without partitions, nothing has arrived
-        for batch in _batches(master_uri, topic, stores, ("store",), where):
+def _terms(store: Store | None) -> Terms:
+    return store.terms if store else DEFAULT_TERMS
+
+
+def _received(master_uri: str, stores: Collection[str], since: datetime) -> set[str]:
+    """Which of these stores have events that were received at that time or later."""
+    found, later = set[str](), pc.field("received_at") >= pa.scalar(since)
+    for topic in registered_sources():
+        for batch in _batches(master_uri, topic, stores, ("store",), later):
             found.update(pc.unique(batch["store"]).to_pylist())
     return found
 

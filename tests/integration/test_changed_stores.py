@@ -36,4 +36,4 @@ def test_receipts_that_the_archive_has_not_read_yet_fix_the_currency(stack: Stac
     with pytest.raises(AssertionError, match="has events in EUR, so its currency is not KWD"):
         load(stack, tmp_path, LATE, "KWD")
 
-    assert load(stack, tmp_path, NEW, "KWD") == {"loaded": 1, "received_meanwhile": []}
+    assert load(stack, tmp_path, NEW, "KWD") == {"loaded": 1, "received_before": []}

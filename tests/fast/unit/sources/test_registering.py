@@ -1,6 +1,6 @@
 """A store with events keeps its currency, and one with sightings the beginning of its days."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -80,19 +80,18 @@ def test_a_store_without_events_may_change_altogether(tmp_path: Path) -> None:
 
 POS = "pos_transactions"
 KNOWN = Store("1", "UTC")
+CUT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def sold_meanwhile(master: Path, at_call: int, *currencies: str) -> Callable[[], Mapping[str, Mapping[int, int]]]:
-    """An archive that was at offset 5, and has receipts of store 1 from there on when it is waited for again."""
+def sold_meanwhile(master: Path, at_call: int, *currencies: str) -> Callable[[], None]:
+    """An archive that has receipts of store 1, received at the cut, from that wait on."""
     calls: list[int] = []
 
-    def archived() -> Mapping[str, Mapping[int, int]]:
+    def archived() -> None:
         calls.append(1)
         if len(calls) == at_call:
             rows = {"store": ["1"] * len(currencies), "currency": currencies}
-            places = {"partition": [0] * len(currencies), "offset": list(range(5, 5 + len(currencies)))}
-            write_deltalake(str(master / POS), pa.table({**rows, **places}))
-        return {POS: {0: 5}}
+            write_deltalake(str(master / POS), pa.table({**rows, "received_at": [CUT] * len(currencies)}))
 
     return archived
 
@@ -120,11 +119,10 @@ def test_a_load_that_cannot_be_checked_is_undone(tmp_path: Path) -> None:
     kept: Any = RegistryTables(KNOWN)
     calls: list[int] = []
 
-    def archived() -> Mapping[str, Mapping[int, int]]:
+    def archived() -> None:
         calls.append(1)
         if len(calls) == 2:
             raise CutNotReachedError("the archive has read ...", do="galatea status")
-        return {POS: {0: 5}}
 
     with pytest.raises(CutNotReachedError):
         register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], archived)
@@ -132,13 +130,16 @@ def test_a_load_that_cannot_be_checked_is_undone(tmp_path: Path) -> None:
     assert Store.from_json(kept.bodies["1"]) == KNOWN
 
 
-def test_stores_of_which_records_arrived_while_they_were_changed_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("since", "named"), [(CUT, ["1"]), (CUT + timedelta(seconds=1), [])])
+def test_stores_of_which_records_were_received_since_the_cut_are_named(
+    tmp_path: Path, since: datetime, named: list[str]
+) -> None:
     kept: Any = RegistryTables(KNOWN)
-    others = Store("2", "UTC", currency=CZK)
+    changed = [replace(KNOWN, currency=CZK), Store("2", "UTC", currency=CZK)]
 
-    arrived = register(str(tmp_path), kept, [replace(KNOWN, currency=CZK), others], sold_meanwhile(tmp_path, 2, "CZK"))
+    received = register(str(tmp_path), kept, changed, sold_meanwhile(tmp_path, 2, "CZK"), lambda: since)
 
-    assert arrived == ["1"]
+    assert received == named
     assert Store.from_json(kept.bodies["1"]).currency == CZK
 
 

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy import cassandra
+from deploy.backup import mark
 from galatea.cli import keys
 from galatea.cli.common.tenants import warn_of_unknown_tenants
 from galatea.cli.main import app
@@ -26,6 +27,7 @@ STORES = [
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cassandra, "session_of", lambda _: RegistryTables(*STORES))
+    monkeypatch.setattr(mark, "refuse_unfinished_restore", lambda _: None)
 
 
 def refusal(*words: str) -> UnknownNameError:
