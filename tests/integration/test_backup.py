@@ -213,7 +213,7 @@ def test_until_a_restore_is_done_no_process_starts_and_only_it_goes_on(
         deployment.restore(folder)
     monkeypatch.setattr(CassandraKeyspace, "write", write)
 
-    with pytest.raises(OperatorError, match=f"`{manifest.id}` is being restored"):
+    with pytest.raises(OperatorError, match=f"`{manifest.id}` is running or was interrupted"):
         refuse_unfinished_restore(deployment.empty)
     with pytest.raises(OperatorError, match="restore that one to the end"):
         _do(lambda: deployment.restore(other))
