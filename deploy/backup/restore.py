@@ -334,13 +334,9 @@ class Restore:
 
     def _begin(self, manifest: Manifest) -> None:
         """Write the mark. OperatorError if another restore has begun, or has ended since everything was checked."""
+        self._refuse_rows()
         if not self.keyspace.begin_restore(manifest.id):
             raise OperatorError("another restore has just begun", do="wait for it to end: galatea restore shows it")
-        try:
-            self._refuse_rows()
-        except OperatorError:
-            self.keyspace.end_restore(manifest.id)
-            raise
 
     def _write_table(self, plan: RestorePlan, table: KeptTable) -> None:
         """Write the rows of a table, and count them: rows that a deletion hides would be missing unseen."""
