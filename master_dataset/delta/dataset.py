@@ -47,8 +47,8 @@ def scan(
 ) -> Any:  # noqa: ANN401 - likewise
     """Return a scanner of a dataset that is read once.
 
-    It forgets the footer of a file when it has read the file. Arrow would keep them all: 300 kB of each file, although
-    the rows of a day may take less.
+    It forgets the footer of a file when it has read the file. Arrow would keep them all: more than 200 kB of each file
+    with receipts, although the rows of a day may take less.
 
     Args:
         dataset: Of `arrow_dataset`.
