@@ -38,7 +38,7 @@ def load(
     from views.control.publication import PointerRow
 
     settings = Settings()
-    stores, arrived = read(file), list[str]()
+    stores, received = read(file), list[str]()
     new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
     to = settings.paths.master_uri, session_of(settings.cassandra.address), stores
     refuse_unfinished_restore(to[1])
@@ -46,18 +46,18 @@ def load(
         restore(*to)
     else:
         with ProgressSteps("stores", transient=True) as steps:
-            arrived += register(*to, partial(_archived, settings, steps), lambda: PointerRow(to[1]).read().cut)
+            received += register(*to, partial(_archived, settings, steps), lambda: PointerRow(to[1]).read().cut)
     if as_json:
-        print_json({"loaded": len(stores), "received_before": arrived})
+        print_json({"loaded": len(stores), "received_before": received})
         return
     print_message(f"  {len(stores)} stores registered; every process has read them")
     if new:
         print_message(f"  new tenants: {', '.join(sorted(new))}")
-    if arrived:
-        more = f" and {len(arrived) - MOST_NAMED:,} more" if len(arrived) > MOST_NAMED else ""
-        named = f"{', '.join(arrived[:MOST_NAMED])}{more}"
-        print_message(f"  records of these stores, received before, may be shown otherwise than archived: {named}")
-        print_message("  the next publication shows them as archived: galatea rebuild --wait")
+    if received:
+        more = f" and {len(received) - MOST_NAMED:,} more" if len(received) > MOST_NAMED else ""
+        named = f"{', '.join(received[:MOST_NAMED])}{more}"
+        print_message(f"  records of these stores may differ until the next publication: {named}")
+        print_message("  to publish now: galatea rebuild --wait")
 
 
 def _archived(settings: Settings, steps: ProgressSteps) -> None:

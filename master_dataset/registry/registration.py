@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 _MILLISECOND = timedelta(milliseconds=1)
 
 
+def _nothing_was_sent() -> None:
+    """No record waits for the archive."""
+
+
 def register(
     master_uri: str,
     session: "Session",
     stores: Sequence[Store],
-    archived: Callable[[], object] = bool,
+    archived: Callable[[], None] = _nothing_was_sent,
     since: Callable[[], datetime] | None = None,
 ) -> Sequence[str]:
     """Save the stores.
