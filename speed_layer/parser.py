@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.accumulators import Accumulator
 
-    from master_dataset.registry.registry import TermsOf
+    from master_dataset.registry.terms_history import TermsUntil
     from master_dataset.source import Source
 
 OF_SIGHTINGS = frozenset({"business_day", "device", "is_inside"})
@@ -63,7 +63,7 @@ class Parser:
     sources: "Mapping[str, Source[Any]]"
     unread: Mapping[str, frozenset[str]]
     schema: pa.Schema
-    terms: "Callable[[], TermsOf]"
+    terms: "Callable[[], TermsUntil]"
     writers: Mapping[str, Sequence[RecordWriter]]
     traces: "Accumulator[TraceContexts] | None" = None
 
@@ -71,7 +71,7 @@ class Parser:
     def of(
         cls,
         views: Sequence[View],
-        terms: "Callable[[], TermsOf]",
+        terms: "Callable[[], TermsUntil]",
         writers: Mapping[str, Sequence[RecordWriter]],
         traces: "Accumulator[TraceContexts] | None" = None,
     ) -> "Parser":

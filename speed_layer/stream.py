@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
     from master_dataset.kafka.trace_contexts import TraceContexts
-    from master_dataset.registry.registry import TermsOf
+    from master_dataset.registry.terms_history import TermsUntil
 
 Ages = tuple[timedelta, VisitRules]
 """The greatest age of events that count (A of R5), and the rules of visits."""
@@ -74,7 +74,7 @@ class Feed:
     readable: int
     starting_offsets: str
     per_batch: int
-    terms: "Callable[[], TermsOf]"
+    terms: "Callable[[], TermsUntil]"
     offsets_since: "Callable[[str, int], Mapping[int, int]]"
     writers: Mapping[str, Sequence[RecordWriter]]
     traces: "Accumulator[TraceContexts] | None" = None

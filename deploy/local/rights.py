@@ -40,7 +40,7 @@ _ALERT_HISTORY = (
 _WEBHOOKS = ("webhook_endpoints", "webhook_skips", "webhook_states")
 _PUBLISHED = ("batch_cells", "corrections", "day_cells", "ledgers", "manifests", "publications", "run_days")
 _PRODUCTS = ("product_blocks", "product_masters", "seen_titles", "target_blocks", "target_sets")
-_REGISTRY = ("registered_stores", "registry_versions", "store_sets", "stores")
+_REGISTRY = ("former_terms", "registered_stores", "registry_changes", "registry_versions", "store_sets", "stores")
 _SPEED = (
     "generations",
     "raw_pos_transactions",
@@ -83,13 +83,17 @@ class Rights:
 RIGHTS: Mapping[str, Rights] = {
     "archive": Rights(
         reads=(*_REGISTRY, *_PARTITIONS, "publications"),
-        writes=("alarms", "archive_positions", "lag", "leases", RELEASES),
+        writes=("alarms", "archive_positions", "lag", "leases", "registry_changes", RELEASES),
         consumes=(SOURCES,),
         groups=("spark-kafka-source", "galatea.archive", "galatea.lag"),
     ),
     "speed": Rights(
         reads=(*_REGISTRY, *_PARTITIONS, "archive_positions"),
-        writes=(*_SPEED, *_FIRST_DELIVERIES, "alarms", "lag", "leases", "publications", "seen_titles", RELEASES),
+        writes=(
+            *(*_SPEED, *_FIRST_DELIVERIES),
+            *("alarms", "lag", "leases", "publications", "registry_changes", "seen_titles"),
+            RELEASES,
+        ),
         consumes=(SOURCES,),
         groups=("spark-kafka-source", "galatea.speed", "galatea.lag"),
     ),

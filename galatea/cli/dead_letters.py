@@ -232,10 +232,9 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         request = ReplayRequest(
             [each.position for each in page.dead_letters], patch, getuser(), dry_run, page.dead_letters
         )
-    registry = Registry(session_of(settings.cassandra.address))
-    registry.stores()
+    terms_now = Registry(session_of(settings.cassandra.address)).terms_now()
     with ProgressSteps("dead letters") as steps:
-        items = replayer_of(settings).run(request, registry.terms_of, steps.step)
+        items = replayer_of(settings).run(request, terms_now, steps.step)
     print_results(items, dry_run=dry_run, more=more, as_json=as_json)
     if any(each.outcome in {"refused", "unknown"} for each in items):
         raise typer.Exit(1)

@@ -12,12 +12,13 @@ from galatea.cli.common.options import AsJson
 from galatea.cli.common.tenants import registered_stores
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cassandra.cluster import Session
 
     from master_dataset.registry.floor_plans import FloorPlan
     from master_dataset.registry.stores import Store
 
-MOST_NAMED = 10
 StoreId = Annotated[str, typer.Argument(metavar="STORE", help="Id of a registered store.")]
 app = typer.Typer(no_args_is_help=True, help="Register and list stores.")
 
@@ -35,29 +36,27 @@ def load(
     from deploy.cassandra import session_of
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
-    from views.control.publication import PointerRow
+    from serving_layer.responses.encoding import iso_instant
 
     settings = Settings()
-    stores, received = read(file), list[str]()
+    stores, skew = read(file), settings.layers.skew
     new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
     to = settings.paths.master_uri, session_of(settings.cassandra.address), stores
     refuse_unfinished_restore(to[1])
+    begins_at: datetime | None = None
     if is_lost:
-        restore(*to)
+        restore(*to, skew)
     else:
         with ProgressSteps("stores", transient=True) as steps:
-            received += register(*to, partial(_archived, settings, steps), lambda: PointerRow(to[1]).read().cut)
+            begins_at = register(*to, partial(_archived, settings, steps), skew)
     if as_json:
-        print_json({"loaded": len(stores), "received_before": received})
+        print_json({"loaded": len(stores), "takes_effect_at": iso_instant(begins_at)})
         return
     print_message(f"  {len(stores)} stores registered; every process has read them")
     if new:
         print_message(f"  new tenants: {', '.join(sorted(new))}")
-    if received:
-        more = f" and {len(received) - MOST_NAMED:,} more" if len(received) > MOST_NAMED else ""
-        named = f"{', '.join(received[:MOST_NAMED])}{more}"
-        print_message(f"  records of these stores may differ until the next publication: {named}")
-        print_message("  to publish now: galatea rebuild --wait")
+    if begins_at:
+        print_message(f"  records that are received from {begins_at:%H:%M:%S} UTC on are read accordingly")
 
 
 def _archived(settings: Settings, steps: ProgressSteps) -> None:
@@ -94,7 +93,7 @@ def remove(
         for each in chosen
     }
     if is_meant:
-        take_out(session_of(settings.cassandra.address), [each.id for each in chosen])
+        take_out(session_of(settings.cassandra.address), [each.id for each in chosen], settings.layers.skew)
     if as_json:
         shown = [
             {"id": each.id, "tenant": each.tenant, "has_events": each.id in with_events, "rules": rules_of[each.id]}

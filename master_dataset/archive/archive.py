@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from master_dataset.kafka.connection import KafkaConnection
     from master_dataset.kafka.growth import Partitions
-    from master_dataset.registry.registry import TermsOf
+    from master_dataset.registry.terms_history import TermsUntil
     from master_dataset.source import Source
 
 FEW_RECORDS = 20_000
@@ -127,7 +127,7 @@ class Archive:
         spark: SparkSession,
         tables: MasterTables,
         positions: Positions,
-        terms: "Callable[[], TermsOf]",
+        terms: "Callable[[], TermsUntil]",
         monitor: ArchiveMonitor | None = None,
     ) -> None:
         """`terms` is called in Spark's workers, once per task; it must be picklable."""

@@ -2,8 +2,8 @@
 
     records -> parsed rows -> data files of events, and of dead letters -> the driver, which commits them
 
-What a task returns belongs to the attempt that Spark accepts, so each record is an event or a dead letter even if its
-store is registered meanwhile. Files of other attempts are never committed; a compaction removes them.
+What a task returns belongs to the attempt that Spark accepts. Files of other attempts are never committed; a compaction
+removes them.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame
 
-    from master_dataset.registry.registry import TermsOf
+    from master_dataset.registry.terms_history import TermsUntil
     from master_dataset.source import Source
 
 HELD_BYTES = 64 * 1024 * 1024
@@ -79,7 +79,7 @@ class DataWriter:
     """
 
     source: "Source[Any]"
-    terms: "Callable[[], TermsOf]"
+    terms: "Callable[[], TermsUntil]"
     files: Mapping[str, FileWriter]
     written: frozenset[Place] = field(default_factory=frozenset)
     traces: "Accumulator[TraceContexts] | None" = None

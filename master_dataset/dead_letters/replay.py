@@ -33,8 +33,9 @@ from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.producer import DeliveryStatus, delivery_of, delivery_status
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.masking import mask_value
-from master_dataset.parsing.parse import SCHEMA_HEADER, TermsOf, parse
+from master_dataset.parsing.parse import SCHEMA_HEADER, parse
 from master_dataset.parsing.results import UNIX_EPOCH, DeadLetter, Event, InvalidRecordError, Reason
+from master_dataset.registry.terms_history import TermsOf
 from master_dataset.sources import registered_sources
 from master_dataset.tracing import TRACEPARENT
 

@@ -18,7 +18,8 @@ from master_dataset.parsing import readers
 from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
 from master_dataset.parsing.readers import FastReader
 from master_dataset.parsing.results import DeadLetter, Event, InvalidRecordError, Payload, Reason
-from master_dataset.registry.stores import DEFAULT_CURRENCY, Terms
+from master_dataset.registry.stores import DEFAULT_CURRENCY
+from master_dataset.registry.terms_history import TermsOf
 from master_dataset.source import Record, Source
 from master_dataset.sources import registered_sources
 
@@ -26,7 +27,6 @@ FUTURE_US = 3_600_000_000  # F of R5: a clock may be an hour fast
 MARKER_HEADER = "galatea-marker"
 SCHEMA_HEADER = "schema"
 Headers = Sequence[tuple[str, bytes | None]]
-TermsOf = Callable[[str], Terms]
 encode = msgspec.json.Encoder().encode
 
 

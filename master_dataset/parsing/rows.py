@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from master_dataset.parsing.arrow import array, arrow_fields
 from master_dataset.parsing.columnar.reader import WORTHWHILE, ColumnarReader, SureEvents, columnar_reader
 from master_dataset.parsing.masking import mask_batch
-from master_dataset.parsing.parse import Headers, TermsOf, is_marker, parse, unknown_schema
+from master_dataset.parsing.parse import Headers, is_marker, parse, unknown_schema
 from master_dataset.parsing.results import DeadLetter, Event
+from master_dataset.registry.terms_history import TermsUntil
 from master_dataset.source import Source
 
 as_tuple = msgspec.structs.astuple
@@ -62,7 +63,7 @@ def output_schema(source: Source[Any]) -> pa.Schema:
 def rows(
     source: Source[Any],
     batches: Iterator[pa.RecordBatch],
-    terms_of: TermsOf,
+    terms: TermsUntil,
     *,
     unread: Container[str] = (),
 ) -> Iterator[pa.RecordBatch]:
@@ -71,7 +72,7 @@ def rows(
     Args:
         source: The source of the topic.
         batches: Batches of records, with the columns of `record_stream`.
-        terms_of: Returns the terms of a store.
+        terms: Returns how records are read.
         unread: Payload columns that nobody reads; they are left NULL, because building them takes time.
 
     Yields:
@@ -80,13 +81,13 @@ def rows(
     reader = columnar_reader(source)
     for batch in batches:
         if reader is None or batch.num_rows < WORTHWHILE:
-            yield read_singly(source, batch, terms_of, unread)
+            yield read_singly(source, batch, terms, unread)
         else:
-            yield _by_columns(source, reader, batch, terms_of, unread)
+            yield _by_columns(source, reader, batch, terms, unread)
 
 
 def _by_columns(
-    source: Source[Any], reader: ColumnarReader, batch: pa.RecordBatch, terms_of: TermsOf, unread: Container[str]
+    source: Source[Any], reader: ColumnarReader, batch: pa.RecordBatch, terms: TermsUntil, unread: Container[str]
 ) -> pa.RecordBatch:
     """Read what is sure by columns, and the other records singly."""
     values = batch.column("value").cast(pa.binary())
@@ -95,14 +96,18 @@ def _by_columns(
         values = pc.if_else(pa.array(readable), values, None)
     keys = batch.column("key") if source.masked is not None and "key" in batch.schema.names else None
     stamps = _stamps(batch).fill_null(_UNKNOWN_US).to_numpy()  # what has none is not sure
-    found = reader.events(values, terms_of, stamps, keys)
+    first_us, last_us = int(stamps.min()), int(stamps.max())
+    history = terms(last_us)
+    if not history.is_steady(first_us, last_us):  # stores were registered in between
+        return read_singly(source, batch, terms, unread)
+    found = reader.events(values, history.at(last_us), stamps, keys)
     if len(found.at) == 0:
-        return read_singly(source, batch, terms_of, unread)
+        return read_singly(source, batch, terms, unread)
     if len(found.at) == batch.num_rows:
         return _event_rows(source, batch, found, unread)
     rest = np.setdiff1d(np.arange(batch.num_rows), found.at, assume_unique=True)
     sure = _event_rows(source, batch.take(pa.array(found.at)), found, unread)
-    others = read_singly(source, batch.take(pa.array(rest)), terms_of, unread)
+    others = read_singly(source, batch.take(pa.array(rest)), terms, unread)
     order = np.argsort(np.concatenate([found.at, rest]))
     return pa.concat_batches([sure, others]).take(pa.array(order))
 
@@ -134,10 +139,10 @@ def _event_rows(
 
 
 def read_singly(
-    source: Source[Any], batch: pa.RecordBatch, terms_of: TermsOf, unread: Container[str] = ()
+    source: Source[Any], batch: pa.RecordBatch, terms: TermsUntil, unread: Container[str] = ()
 ) -> pa.RecordBatch:
     """Parse one record after the other: what `rows` yields for the batch, whatever its size."""
-    parsed = _parsed(source, batch, terms_of)
+    parsed = _parsed(source, batch, terms)
     columns = [
         pa.array([_kind(each) for each in parsed], pa.string()),
         *_position(batch),
@@ -154,15 +159,14 @@ def _stamps(batch: pa.RecordBatch) -> pa.Array:
     return batch.column("timestamp").cast(INSTANT).cast(pa.int64())
 
 
-def _parsed(source: Source[Any], batch: pa.RecordBatch, terms_of: TermsOf) -> list[Parsed]:
+def _parsed(source: Source[Any], batch: pa.RecordBatch, terms: TermsUntil) -> list[Parsed]:
     values: list[bytes | None] = batch.column("value").to_pylist()
-    stamps: list[int] = _stamps(batch).to_pylist()
-    headers = headers_of(batch)
-    if headers is None:
-        return [parse(source, value, terms_of, received_us=stamp) for value, stamp in zip(values, stamps, strict=True)]
+    stamps: list[int | None] = _stamps(batch).to_pylist()
+    known = [_UNKNOWN_US if stamp is None else stamp for stamp in stamps]
+    history, headers = terms(max(known, default=0)), headers_of(batch) or [()] * len(values)
     return [
-        None if is_marker(each) else parse(source, value, terms_of, received_us=stamp, headers=each)
-        for value, stamp, each in zip(values, stamps, headers, strict=True)
+        None if is_marker(each) else parse(source, value, history.at(us), received_us=stamp, headers=each)
+        for value, stamp, us, each in zip(values, stamps, known, headers, strict=True)
     ]
 
 

@@ -1,6 +1,6 @@
 """Registers stores, and refuses changes that would alter the meaning of past numbers."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError, UnknownNameError
 from master_dataset.parsing.results import UNIX_EPOCH
 from master_dataset.registry.registry import Registry
-from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms, business_date
+from master_dataset.registry.stores import Store, Terms, business_date
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
@@ -33,12 +33,9 @@ def register(
     session: "Session",
     stores: Sequence[Store],
     archived: Callable[[], None] = _nothing_was_sent,
-    since: Callable[[], datetime] | None = None,
-) -> Sequence[str]:
-    """Save the stores.
-
-    Records that arrive in the meantime may be read in the former way by one layer and in the new way by the other, and
-    a new generation of the speed layer reads those since the cut anew. What the archive has read decides.
+    skew: timedelta = timedelta(0),
+) -> datetime | None:
+    """Save the stores. Returns when every reader knows them.
 
     Args:
         master_uri: Root of the master dataset, where the events of a store are looked for.
@@ -46,22 +43,23 @@ def register(
         stores: The stores as they should be.
         archived: Waits until the archive has read everything that was sent before the call. By default the caller has
             sent nothing. It is called only if records will be read in another way.
-        since: Reads the published cut; None if it does not matter.
+        skew: How far the clocks of brokers and of this machine may differ.
 
     Returns:
-        The stores whose records are read in another way from now on, and of which some were received since the cut.
-        These are certain to be counted right from the next publication on.
+        From when on received records are read in another way; None: they are read as before.
 
     Raises:
         CurrencyFixedError: A store has events in another currency; one that is not registered: receipts.
         DayFixedError: A store has sightings that were assigned to other business days; one that is registered: it has
             sightings, and its days would begin at another time.
+        CassandraUnavailableError: It was too slow; see `Registry.save`.
         GalateaError: What `archived` raises.
 
-    After any of them, the stores are as they were before.
+    After all of them but a slow Cassandra, the stores are as they were before.
     """
     registry = Registry(session)
-    changed = _read_otherwise(stores, registry.stores())
+    former = registry.terms_now()
+    changed = [store for store in stores if store.terms != former(store.id)]
     if changed:
         archived()
     registered = dict(Registry(session).stores())  # the wait may have been long
@@ -69,24 +67,24 @@ def register(
     unregistered = [store for store in stores if store.id not in registered]
     _check_currencies(master_uri, unregistered)
     _check_days(master_uri, unregistered)
-    registry.save(stores)
+    begins_at = registry.save(stores, skew=skew)
     if not changed:
-        return ()
+        return begins_at
     try:
         archived()
-        before = {store.id: _terms(registered.get(store.id)) for store in changed}
-        _check_currencies(master_uri, [each for each in changed if each.currency != before[each.id].currency])
-        _check_days(master_uri, [each for each in changed if _day(each.terms) != _day(before[each.id])])
-        received = _received(master_uri, before.keys(), since()) if since else ()
+        _check_currencies(master_uri, [each for each in changed if each.currency != former(each.id).currency])
+        _check_days(master_uri, [each for each in changed if _day(each.terms) != _day(former(each.id))])
     except BaseException:
-        former = [registered[store.id] for store in stores if store.id in registered]
-        registry.save(former, removed=[store.id for store in unregistered])
+        before = [registered[store.id] for store in stores if store.id in registered]
+        registry.save(before, removed=[store.id for store in unregistered], skew=skew)
         raise
-    return sorted(received)
+    return begins_at
 
 
-def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> None:
+def restore(master_uri: str, session: "Session", stores: Sequence[Store], skew: timedelta = timedelta(0)) -> None:
     """Save stores as they were, after the registry or a part of it was lost: their events were read with these terms.
+
+    So are records that Kafka still has, unless a change of the store is known. `skew`: see `register`.
 
     Raises:
         OperatorError: One of them is registered in another way, so it is not lost.
@@ -100,7 +98,7 @@ def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> Non
             message = f"store `{store.id}` is registered, and not as in the file, so it is not lost"
             raise OperatorError(message, do="galatea stores load, without --restore")
     _check_currencies(master_uri, lost)
-    registry.save(lost)
+    registry.save(lost, skew=skew, are_lost=True)
 
 
 def _check_registered(master_uri: str, changes: Sequence[tuple[Store, Store]]) -> None:
@@ -146,8 +144,10 @@ def _check_days(master_uri: str, unregistered: Sequence[Store]) -> None:
                     raise DayFixedError(message, do=f"{do}; nothing of the file was registered")
 
 
-def remove(session: "Session", stores: Sequence[str]) -> None:
+def remove(session: "Session", stores: Sequence[str], skew: timedelta = timedelta(0)) -> None:
     """Remove stores from the registry. Their events stay, as those of stores that were never registered.
+
+    `skew`: see `register`.
 
     Raises:
         UnknownNameError: One of them is not registered; none is removed.
@@ -157,31 +157,12 @@ def remove(session: "Session", stores: Sequence[str]) -> None:
     for store in stores:
         if store not in known:
             raise UnknownNameError("store", store, known)
-    registry.save((), removed=stores)
+    registry.save((), removed=stores, skew=skew)
 
 
 def stores_with_events(master_uri: str, stores: Iterable[str]) -> set[str]:
     """Find which of these stores have events of any source in the master dataset."""
     return _with_events(master_uri, set(stores), registered_sources())
-
-
-def _read_otherwise(stores: Sequence[Store], registered: Mapping[str, Store]) -> Sequence[Store]:
-    """The stores whose records will be read in another way than now."""
-    now = {id_: store.terms for id_, store in registered.items()}
-    return [store for store in stores if store.terms != now.get(store.id, DEFAULT_TERMS)]
-
-
-def _terms(store: Store | None) -> Terms:
-    return store.terms if store else DEFAULT_TERMS
-
-
-def _received(master_uri: str, stores: Collection[str], since: datetime) -> set[str]:
-    """Which of these stores have events that were received at that time or later."""
-    found, later = set[str](), pc.field("received_at") >= pa.scalar(since)
-    for topic in registered_sources():
-        for batch in _batches(master_uri, topic, stores, ("store",), later):
-            found.update(pc.unique(batch["store"]).to_pylist())
-    return found
 
 
 def _day(terms: Terms) -> str:
@@ -197,13 +178,10 @@ def _with_events(master_uri: str, stores: set[str], topics: Iterable[str]) -> se
     return found
 
 
-def _batches(
-    master_uri: str, topic: str, stores: Collection[str], columns: Sequence[str], where: pc.Expression | None = None
-) -> Iterator[pa.Table]:
-    """These columns of the events of these stores, or of those of them `where` it is true, a part at a time."""
+def _batches(master_uri: str, topic: str, stores: Collection[str], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """These columns of the events of these stores, a part at a time."""
     path = MasterTables(master_uri).path(topic)
     if stores and is_table(path):
-        of_stores = pc.field("store").isin(sorted(stores))
-        wanted = of_stores if where is None else of_stores & where
+        wanted = pc.field("store").isin(sorted(stores))
         for batch in scan(arrow_dataset(open_table(path)), columns, wanted).to_batches():
             yield pa.Table.from_batches([batch])

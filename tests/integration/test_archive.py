@@ -14,9 +14,9 @@ from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from master_dataset.failpoints import Failpoint
 from master_dataset.kafka.partition_progress import Progress
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
+from tests.support.terms import default_terms
 
 RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
 SCHEMA = (
@@ -82,7 +82,7 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
     found = []
 
     for _process in range(2):
-        archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_TERMS, watch)
+        archive = Archive(spark, tables, positions, lambda: default_terms, watch)
         archive.write_batch(POS_TRANSACTIONS, records(spark), 7)
         found.append(dict(positions.found))
         positions.found.clear()
@@ -106,7 +106,7 @@ def test_what_a_crash_left_out_is_written_although_stores_were_registered_meanwh
                 raise KeyboardInterrupt
 
         monkeypatch.setattr("master_dataset.archive.archive.failpoint", crash)
-        archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_TERMS)
+        archive = Archive(spark, tables, positions, lambda: default_terms)
         archive.write_batch(POS_TRANSACTIONS, records(spark, broken), 7)
 
     with pytest.raises(KeyboardInterrupt):

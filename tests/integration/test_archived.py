@@ -15,10 +15,10 @@ from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import MasterTables, event_schema
 from master_dataset.parsing.rows import output_schema
 from master_dataset.parsing.rows import rows as parsed_rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.support.corpus.case import receipt
+from tests.support.terms import default_terms
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 TODAY, YESTERDAY = NOON.date(), NOON.date() - timedelta(days=1)
@@ -31,7 +31,7 @@ FOLDER = "Läden #1 [neu]"
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Three commits, each with a receipt of yesterday and two of today."""
     tables = MasterTables(str(tmp_path_factory.mktemp("tables") / FOLDER))
-    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
+    archive = Archive(spark, tables, Positions(), lambda: default_terms)
     tables.create(POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     for number in range(3):
@@ -87,10 +87,10 @@ def test_a_table_of_an_older_version_gains_columns_that_its_rows_have_as_null(
 ) -> None:
     tables = MasterTables(str(tmp_path / FOLDER))
     path, later = tables.path(POS_TRANSACTIONS.topic), ["discount", "discount_returned", "payments"]
-    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
+    archive = Archive(spark, tables, Positions(), lambda: default_terms)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     old = spark.createDataFrame([record(0, NOON)], SCHEMA).mapInArrow(
-        lambda batches: parsed_rows(POS_TRANSACTIONS, batches, lambda _store: DEFAULT_TERMS),
+        lambda batches: parsed_rows(POS_TRANSACTIONS, batches, default_terms),
         from_arrow_schema(output_schema(POS_TRANSACTIONS)),
     )
     columns = [name for name in event_schema(POS_TRANSACTIONS).names if name not in later]

@@ -18,10 +18,10 @@ from master_dataset.cassandra_tables import Lease, leased
 from master_dataset.delta.compaction import Compacted, Compaction, compact_partitions
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from master_dataset.errors import LeaseHeldError, MasterFileLostError
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.support.corpus.case import receipt
+from tests.support.terms import default_terms
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 TODAY, YESTERDAY = NOON.date(), NOON.date() - timedelta(days=1)
@@ -32,7 +32,7 @@ class Writer:
 
     def __init__(self, spark: SparkSession, root: Path, batches: int = 0) -> None:
         self.spark, self.tables = spark, MasterTables(str(root))
-        self._archive = Archive(spark, self.tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
+        self._archive = Archive(spark, self.tables, Positions(), lambda: default_terms)
         self._batches = batches
         self.tables.create(POS_TRANSACTIONS)
         spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")

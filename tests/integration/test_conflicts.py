@@ -10,11 +10,11 @@ from batch_layer.deliveries import Repeats
 from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import CONFLICTS, MasterTables
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.visits.visit import RULES
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.support.corpus.case import receipt
+from tests.support.terms import default_terms
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 FIRST, OTHER = receipt(), receipt({"title": '"Beer"'})
@@ -24,7 +24,7 @@ FIRST, OTHER = receipt(), receipt({"title": '"Beer"'})
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> MasterTables:
     """A receipt, the same again, and one of its identity with another title, which was archived twice."""
     tables = MasterTables(str(tmp_path_factory.mktemp("master")))
-    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
+    archive = Archive(spark, tables, Positions(), lambda: default_terms)
     tables.create(POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     for number, values in enumerate([{0: FIRST, 1: FIRST, 2: OTHER}, {2: OTHER}]):

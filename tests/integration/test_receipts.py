@@ -10,12 +10,12 @@ import pytest
 from cassandra.cluster import Session
 
 from master_dataset.parsing.rows import rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.store.readers import RECEIPT_PAGE_BYTES, RawReceipt, RawReceiptPage
 from serving_layer.tables import AsyncSession, ReceiptTables, receipts
 from speed_layer.receipts import ReceiptBlockWriter, ReceiptWriter
 from tests.support.corpus.case import receipt
+from tests.support.terms import default_terms
 
 HOUR = timedelta(hours=1)
 NOW = datetime.now(UTC).replace(microsecond=123456)
@@ -38,7 +38,7 @@ def parsed(sent: Sequence[Sent], number: int = 1, happened_at: datetime = NOW - 
             "timestamp": pa.array([at for _, _, at in sent], pa.timestamp("us", tz="UTC")),
         }
     )
-    [found] = rows(POS_TRANSACTIONS, iter([batch]), lambda _store: DEFAULT_TERMS)
+    [found] = rows(POS_TRANSACTIONS, iter([batch]), default_terms)
     return found
 
 

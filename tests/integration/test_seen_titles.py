@@ -10,7 +10,6 @@ import pytest
 from cassandra.cluster import Session
 
 from master_dataset.parsing.rows import rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.products.reader import ProductReader
 from serving_layer.tables.async_session import AsyncSession
@@ -18,6 +17,7 @@ from serving_layer.tables.registry import ProductBlockTables
 from speed_layer import titles
 from speed_layer.titles import TitleWriter
 from tests.support.corpus.case import receipt
+from tests.support.terms import default_terms
 
 SEEN = [("09:00", "old"), ("09:20", "milk"), ("09:29", "Milk"), ("09:05", "late")]
 
@@ -37,7 +37,7 @@ def parsed(sku: str, sent: Sequence[tuple[str, str]]) -> pa.RecordBatch:
             "timestamp": pa.array([1_900_000_000_000_000] * len(sent), pa.timestamp("us", tz="UTC")),
         }
     )
-    [found] = rows(POS_TRANSACTIONS, iter([batch]), lambda _: DEFAULT_TERMS)
+    [found] = rows(POS_TRANSACTIONS, iter([batch]), default_terms)
     return found
 
 

@@ -28,6 +28,7 @@ from master_dataset.visits.visit import RULES
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.integration.test_view_sql import CUT, STORE, TOPICS, of, parsed_table, sent
 from tests.support.sensors import BEGIN, source_of
+from tests.support.terms import terms_of_stores
 from views import view_named
 from views.arrow.expressions import Rows, evaluate
 from views.core import View
@@ -142,7 +143,7 @@ def test_every_expression_gives_what_spark_gives(spark: SparkSession, topic: str
 def archived_tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> MasterTables:
     """Tables of several sources with late, repeated and miskeyed records."""
     tables = MasterTables(str(tmp_path_factory.mktemp("master")))
-    archive = Archive(spark, tables, Positions(), lambda: lambda _store: STORE.terms)
+    archive = Archive(spark, tables, Positions(), lambda: terms_of_stores(STORE))
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     for topic in EXPLAINED:
         tables.create(source_of(topic))

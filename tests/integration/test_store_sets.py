@@ -52,13 +52,13 @@ def test_a_load_that_was_overtaken_changes_nothing(shared_cassandra: Session) ->
         def load_version(self, tenant: str, stage: object) -> object:  # type: ignore[override]
             def staged(version: str, before: object) -> object:
                 counts = stage(version, before)  # type: ignore[operator]
-                LoadedStores(shared_cassandra).load([OTHER])
+                LoadedStores(shared_cassandra).load([OTHER], takes_effect_at=NOW)
                 return counts
 
             return super().load_version(tenant, staged)  # type: ignore[arg-type]
 
     with pytest.raises(StoresChangedError):
-        Slow(shared_cassandra).load([ONE, Store("set-3", "UTC", tenant="sets")])
+        Slow(shared_cassandra).load([ONE, Store("set-3", "UTC", tenant="sets")], takes_effect_at=NOW)
 
     assert "set-3" not in Registry(shared_cassandra).stores()
 

@@ -29,6 +29,7 @@ from speed_layer.visits import OpenVisits
 from tests.support import World, receipt
 from tests.support.layers import Delivery, speed_rows
 from tests.support.sensors import BEGIN, record, source_of, topics
+from tests.support.terms import terms_of_stores
 from views import registered_views
 from views.arrow.contributions import contributions
 from views.arrow.expressions import Rows
@@ -107,7 +108,7 @@ def parsed_table(topic: str) -> pa.Table:
             "timestamp": pa.array([at for at, _ in stamped], pa.timestamp("us", tz="UTC")),
         }
     )
-    [found] = rows(source, iter([batch]), lambda _: STORE.terms)
+    [found] = rows(source, iter([batch]), terms_of_stores(STORE))
     return pa.Table.from_batches([found])
 
 

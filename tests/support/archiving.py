@@ -22,8 +22,8 @@ from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.producer import DeliveryStatus
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources, source_named
+from tests.support.terms import default_terms
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -119,7 +119,7 @@ class WorldArchive:
             "timestamp": pa.array([NOON + SECOND * (first + position) for position in range(len(records))], INSTANT),
             "headers": pa.array(listed, HEADERS),
         }
-        batches = rows(source, iter([pa.RecordBatch.from_pydict(columns)]), lambda _: DEFAULT_TERMS)
+        batches = rows(source, iter([pa.RecordBatch.from_pydict(columns)]), default_terms)
         parsed = pa.Table.from_batches(batches, output_schema(source))
         of_events = [name for name in parsed.column_names if name not in NOT_OF_EVENTS]
         for kind, name, columns_of, by in (

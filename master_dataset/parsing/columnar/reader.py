@@ -33,10 +33,11 @@ from master_dataset.parsing.columnar.columns import (
 from master_dataset.parsing.columnar.receipts import receipts
 from master_dataset.parsing.columnar.records import Derived, TypedRecords
 from master_dataset.parsing.json_bytes import MAX_BYTES
-from master_dataset.parsing.parse import FUTURE_US, TermsOf, content_of, encode, unsaid_of
+from master_dataset.parsing.parse import FUTURE_US, content_of, encode, unsaid_of
 from master_dataset.parsing.readers import UNSURE, quotes_in
 from master_dataset.parsing.results import InvalidRecordError
 from master_dataset.registry.stores import DEFAULT_CURRENCY
+from master_dataset.registry.terms_history import TermsOf
 from master_dataset.source import Source
 from master_dataset.sources.demographics import DEMOGRAPHICS
 from master_dataset.sources.people_counts import PEOPLE_COUNTS

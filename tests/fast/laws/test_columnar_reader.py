@@ -24,7 +24,7 @@ from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.ingest.ingest import EventValidator
 from tests.support.corpus.case import by_hand
-from tests.support.corpus.fuzz import BEGIN_US, HOUR_US, Fuzz, terms_of
+from tests.support.corpus.fuzz import BEGIN_US, HOUR_US, Fuzz, terms_of, terms_until
 from tests.support.corpus.generated import generated
 from tests.support.examples import examples
 
@@ -41,8 +41,8 @@ def sure_records(source: Source[Any], batches: Iterable[pa.RecordBatch]) -> floa
     assert reader is not None
     sure = events = 0
     for batch in batches:
-        singly = read_singly(source, batch, terms_of)
-        (by_columns,) = rows(source, iter([batch]), terms_of)
+        singly = read_singly(source, batch, terms_until)
+        (by_columns,) = rows(source, iter([batch]), terms_until)
         assert batch.num_rows >= WORTHWHILE
         if not by_columns.equals(singly):
             explain(batch, singly, by_columns)
@@ -125,7 +125,7 @@ def test_a_source_that_cannot_be_read_by_columns_is_read_one_by_one() -> None:
 
     assert columnar_reader(lines) is None
     assert columnar_reader(loud) is None
-    assert next(rows(lines, iter([batch]), terms_of)).equals(read_singly(lines, batch, terms_of))
+    assert next(rows(lines, iter([batch]), terms_until)).equals(read_singly(lines, batch, terms_until))
 
 
 @pytest.mark.nightly

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from master_dataset.parsing.rows import rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.titles import SeenTitle, seen_titles, unwritten
 from tests.support.examples import examples
 from tests.support.receipts import receipt
+from tests.support.terms import default_terms
 
 TENANTS = {"1": "acme", "2": "acme", "3": "other"}
 TITLES = ["", "Milk", "milk", "Milch \u00fc", "\U0001f95b", "x" * 300]
@@ -41,7 +41,7 @@ def parsed(sent: list[tuple[str, int, list[dict[str, object]]]]) -> pa.RecordBat
             "timestamp": pa.array([1_900_000_000_000_000] * len(values), pa.timestamp("us", tz="UTC")),
         }
     )
-    [found] = rows(POS_TRANSACTIONS, iter([batch]), lambda _: DEFAULT_TERMS)
+    [found] = rows(POS_TRANSACTIONS, iter([batch]), default_terms)
     return found
 
 

@@ -30,6 +30,7 @@ from master_dataset.fields import (
 )
 from master_dataset.parsing.rows import HEADERS, INSTANT
 from master_dataset.registry.stores import Currency, Terms
+from master_dataset.registry.terms_history import TermsHistory
 from master_dataset.source import Source
 
 BEGIN = datetime(2026, 3, 7, 9, tzinfo=UTC)
@@ -61,6 +62,14 @@ TERMS = {
 def terms_of(store: str) -> Terms:
     """Currencies of 0, 2, 3 and 4 decimals, with sensors and zones or without."""
     return TERMS.get(store, Terms())
+
+
+HISTORY = TermsHistory(TERMS)
+
+
+def terms_until(_received_us: int) -> TermsHistory:
+    """The same, at all times."""
+    return HISTORY
 
 
 class Fuzz:

@@ -14,9 +14,9 @@ from master_dataset.kafka.partition_progress import (
     progress_of,
 )
 from master_dataset.parsing.rows import HEADERS, INSTANT, rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
+from tests.support.terms import default_terms
 
 NOW = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -64,7 +64,7 @@ def test_every_record_that_came_is_an_event_or_a_dead_letter_but_for_our_own_mar
         "headers": pa.array([[], [], marker, own, []], HEADERS),
     }
     batch = pa.RecordBatch.from_pydict(columns)
-    [parsed] = rows(POS_TRANSACTIONS, iter([batch]), lambda _: DEFAULT_TERMS)
+    [parsed] = rows(POS_TRANSACTIONS, iter([batch]), default_terms)
 
     found = progress_of(parsed, {}, count_received(batch))
 

@@ -9,11 +9,11 @@ import pytest
 
 from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.rows import HEADERS, INSTANT, rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from tests.support.corpus.record import MISSING, record
+from tests.support.terms import default_terms
 
 SPELLINGS = [
     "3c:22:fb:9a:1d:e7",
@@ -43,7 +43,7 @@ def rowed(*values: bytes | None, key: bytes = b"1") -> list[dict[str, Any]]:
         "timestamp": pa.array([datetime(2026, 3, 7, 9, 6, tzinfo=UTC)] * count, INSTANT),
         "headers": pa.array([None] * count, HEADERS),
     }
-    (out,) = rows(WIFI_SIGHTINGS, iter([pa.RecordBatch.from_pydict(columns)]), lambda _: DEFAULT_TERMS)
+    (out,) = rows(WIFI_SIGHTINGS, iter([pa.RecordBatch.from_pydict(columns)]), default_terms)
     listed: list[dict[str, Any]] = out.to_pylist()
     return listed
 
@@ -230,7 +230,7 @@ def test_records_that_were_read_without_their_keys_are_masked_alike() -> None:
         }
     )
 
-    (out,) = rows(WIFI_SIGHTINGS, iter([batch]), lambda _: DEFAULT_TERMS)
+    (out,) = rows(WIFI_SIGHTINGS, iter([batch]), default_terms)
 
     assert (out.column("key").to_pylist(), out.column("reason").to_pylist()) == ([None], ["raw_mac_address"])
     assert not shows_address(out.column("value").to_pylist()[0])

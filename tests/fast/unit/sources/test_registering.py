@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -128,19 +128,6 @@ def test_a_load_that_cannot_be_checked_is_undone(tmp_path: Path) -> None:
         register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], archived)
 
     assert Store.from_json(kept.bodies["1"]) == KNOWN
-
-
-@pytest.mark.parametrize(("since", "named"), [(CUT, ["1"]), (CUT + timedelta(seconds=1), [])])
-def test_stores_of_which_records_were_received_since_the_cut_are_named(
-    tmp_path: Path, since: datetime, named: list[str]
-) -> None:
-    kept: Any = RegistryTables(KNOWN)
-    changed = [replace(KNOWN, currency=CZK), Store("2", "UTC", currency=CZK)]
-
-    received = register(str(tmp_path), kept, changed, sold_meanwhile(tmp_path, 2, "CZK"), lambda: since)
-
-    assert received == named
-    assert Store.from_json(kept.bodies["1"]).currency == CZK
 
 
 def test_nobody_waits_for_the_archive_where_records_are_read_as_before(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from master_dataset.parsing.columnar.reader import WORTHWHILE
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import MOST_TITLE, POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
+from tests.support.terms import default_terms
 
 RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
 Headers = list[tuple[str, bytes]] | None
@@ -32,7 +32,7 @@ def batch(*records: tuple[bytes | None, Headers]) -> pa.RecordBatch:
 
 
 def parsed(*records: tuple[bytes | None, Headers]) -> list[dict[str, Any]]:
-    (out,) = rows(POS_TRANSACTIONS, iter([batch(*records)]), lambda _: DEFAULT_TERMS)
+    (out,) = rows(POS_TRANSACTIONS, iter([batch(*records)]), default_terms)
     out.validate(full=True)
     assert out.schema == output_schema(POS_TRANSACTIONS)
     listed: list[dict[str, Any]] = out.to_pylist()
@@ -90,7 +90,7 @@ def test_a_batch_of_no_records_is_a_batch_of_no_rows() -> None:
 def test_a_slice_of_a_batch_and_a_source_without_headers_are_read_alike() -> None:
     whole = batch((receipt(), None), (b"{", None), (receipt(), None)).drop_columns(["headers"])
 
-    (out,) = rows(POS_TRANSACTIONS, iter([whole.slice(1, 2)]), lambda _: DEFAULT_TERMS)
+    (out,) = rows(POS_TRANSACTIONS, iter([whole.slice(1, 2)]), default_terms)
 
     assert out.column("kind").to_pylist() == ["dead_letter", "event"]
     assert out.column("offset").to_pylist() == [1, 2]

@@ -10,31 +10,15 @@ from deploy.cassandra import Address
 from master_dataset.registry import registry
 from master_dataset.registry.registry import store_terms
 from master_dataset.sources import registered_sources
+from tests.support.registry_tables import RegistryTables
 
 TASKS = 25
 
 
-class Session:
-    """Answers that no store is registered."""
-
-    def prepare(self, query: str) -> str:
-        return query
-
-    def execute(self, _query: str, *_: object) -> "Rows":
-        return Rows()
+SESSIONS: dict[str, Any] = {"here": RegistryTables(), "there": RegistryTables()}
 
 
-class Rows(list[Any]):
-    """None at all."""
-
-    def one(self) -> None:
-        return None
-
-
-SESSIONS = {"here": Session(), "there": Session()}
-
-
-def session_of(address: str) -> Session:
+def session_of(address: str) -> Any:
     return SESSIONS[address]
 
 

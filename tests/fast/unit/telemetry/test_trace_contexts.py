@@ -10,10 +10,10 @@ import pytest
 from master_dataset.kafka.partition_progress import count_received
 from master_dataset.kafka.trace_contexts import TraceContextsParam, trace_contexts_of
 from master_dataset.parsing.rows import HEADERS, rows
-from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tracing import MOST_LINKS
 from tests.support.corpus.case import by_hand, receipt
+from tests.support.terms import default_terms
 
 Headers = list[tuple[str, bytes | None]]
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -39,7 +39,7 @@ def records(values: list[tuple[bytes, Headers]]) -> pa.RecordBatch:
 
 
 def parsed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    [table] = rows(POS_TRANSACTIONS, iter([batch]), lambda _: DEFAULT_TERMS)
+    [table] = rows(POS_TRANSACTIONS, iter([batch]), default_terms)
     found: list[dict[str, Any]] = table.drop_columns(["headers"]).to_pylist()
     return found
 

@@ -32,7 +32,7 @@ from speed_layer.alerts.intake import AlertIntake
 from tests.support.alert_signatures import MemoryFirstSigned, signatures_of
 from tests.support.alert_topic import alert
 from tests.support.corpus.case import by_hand
-from tests.support.corpus.fuzz import BEGIN, BEGIN_US, HOUR_US, Fuzz, terms_of
+from tests.support.corpus.fuzz import BEGIN, BEGIN_US, HOUR_US, Fuzz, terms_of, terms_until
 from tests.system.fuzz.mutations import mutated
 from tests.system.fuzz.target import Outcome, PromiseBrokenError, Target, logged_failures
 from views.alerts.signatures import SIGNATURE_HEADER
@@ -67,7 +67,7 @@ def _beside(topic: str) -> _Beside:
     source = registered_sources()[topic]
     fuzz = Fuzz(source, "beside", odd=2)
     batch = _with_headers(fuzz.batch(fuzz.values(BESIDE), 1), [None] * BESIDE)
-    return _Beside(batch, read_singly(source, batch, terms_of))
+    return _Beside(batch, read_singly(source, batch, terms_until))
 
 
 def _with_headers(batch: pa.RecordBatch, headers: Sequence[Any]) -> pa.RecordBatch:
@@ -86,8 +86,8 @@ def _record(topic: str, value: bytes | None, headers: Any = None) -> pa.RecordBa
 def _read_alike(source: Source[Any], record: pa.RecordBatch) -> dict[str, Any]:
     """What the record is. PromiseBrokenError unless it is the same by columns and alone."""
     beside = _beside(source.topic)
-    alone = read_singly(source, record, terms_of)
-    (by_columns,) = rows(source, iter([pa.concat_batches([record, beside.batch])]), terms_of)
+    alone = read_singly(source, record, terms_until)
+    (by_columns,) = rows(source, iter([pa.concat_batches([record, beside.batch])]), terms_until)
     row: dict[str, Any] = alone.to_pylist()[0]
     if not by_columns.slice(0, 1).equals(alone):
         raise PromiseBrokenError(f"by columns and alone differ: {by_columns.slice(0, 1).to_pylist()} {row}")
