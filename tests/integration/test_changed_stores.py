@@ -1,7 +1,7 @@
-"""A load that changes how records are read waits until the archive has read those that were sent before it."""
+"""A load that changes how records are read: it waits for the archive, and each record is read in one way for ever."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.conftest import Stack
 
-LATE, NEW = "sends-before-its-load", "has-a-currency"
+LATE, NEW, GAINS_SENSORS = "sends-before-its-load", "has-a-currency", "gains-sensors"
 
 
 def receipt(store: str, number: int) -> bytes:
@@ -36,4 +36,35 @@ def test_receipts_that_the_archive_has_not_read_yet_fix_the_currency(stack: Stac
     with pytest.raises(AssertionError, match="has events in EUR, so its currency is not KWD"):
         load(stack, tmp_path, LATE, "KWD")
 
-    assert load(stack, tmp_path, NEW, "KWD") == {"loaded": 1, "received_before": []}
+    assert load(stack, tmp_path, NEW, "KWD")["takes_effect_at"]
+    assert load(stack, tmp_path, NEW, "KWD") == {"loaded": 1, "takes_effect_at": None}
+
+
+def counted(sensor: str, minute: int) -> bytes:
+    ends_at = datetime.now(UTC).replace(minute=minute, second=0, microsecond=0) - timedelta(hours=1)
+    body = {
+        "happened_at": ends_at.isoformat(timespec="milliseconds"),
+        "operation_id": GAINS_SENSORS,
+        "sensor_id": sensor,
+        "interval_s": 60,
+        "in_count": 3,
+        "out_count": 1,
+    }
+    return json.dumps(body).encode()
+
+
+def test_a_new_generation_reads_records_as_the_archive_read_them_when_they_came(stack: Stack, tmp_path: Path) -> None:
+    """Before a publication, both are counted: its cut would hide that the speed layer reads them again."""
+    stack.ingest("people_counts", [counted(sensor, minute) for sensor in ("cam-1", "cam-2") for minute in range(20)])
+    file = tmp_path / "stores.yaml"
+    sensors = "[{id: cam-1, source: people_counts}]"
+    file.write_text(f'stores:\n  - {{id: "{GAINS_SENSORS}", timezone: UTC, sensors: {sensors}}}\n')
+    stack.run("stores", "load", str(file))
+    stack.ingest(
+        "people_counts", [counted(sensor, minute) for sensor in ("cam-1", "cam-2") for minute in range(30, 50)]
+    )
+
+    stack.run("speed", "restart", "--wait")
+
+    verdict = stack.verify()
+    assert (verdict.differences, verdict.cells > 0) == ([], True)
