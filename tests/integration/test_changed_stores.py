@@ -53,16 +53,18 @@ def counted(sensor: str, minute: int) -> bytes:
     return json.dumps(body).encode()
 
 
+def count(stack: Stack, minutes: range) -> None:
+    stack.ingest("people_counts", [counted(sensor, minute) for sensor in ("cam-1", "cam-2") for minute in minutes])
+
+
 def test_a_new_generation_reads_records_as_the_archive_read_them_when_they_came(stack: Stack, tmp_path: Path) -> None:
     """Before a publication, both are counted: its cut would hide that the speed layer reads them again."""
-    stack.ingest("people_counts", [counted(sensor, minute) for sensor in ("cam-1", "cam-2") for minute in range(20)])
+    count(stack, range(20))
     file = tmp_path / "stores.yaml"
     sensors = "[{id: cam-1, source: people_counts}]"
     file.write_text(f'stores:\n  - {{id: "{GAINS_SENSORS}", timezone: UTC, sensors: {sensors}}}\n')
     stack.run("stores", "load", str(file))
-    stack.ingest(
-        "people_counts", [counted(sensor, minute) for sensor in ("cam-1", "cam-2") for minute in range(30, 50)]
-    )
+    count(stack, range(30, 50))
 
     stack.run("speed", "restart", "--wait")
 
