@@ -31,6 +31,7 @@ class BatchContext:
         visits: When sightings make a visit.
         oldest: A of R5: events that are older on arrival are left to batch.
         few_events: Up to so many archived events of a source are computed in this process, without Spark.
+        prompt_correction_days: A rebuild that late events start by themselves recomputes at most so many days.
         cut_timeout: How long to wait until the archive or the speed layer has read up to a cut.
         speed_ttl: How long speed rows are kept.
         retention: How long the topics keep records.
@@ -47,6 +48,7 @@ class BatchContext:
     visits: VisitRules
     oldest: timedelta
     few_events: int
+    prompt_correction_days: int
     cut_timeout: timedelta
     speed_ttl: timedelta
     retention: timedelta

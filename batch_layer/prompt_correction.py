@@ -26,6 +26,7 @@ from master_dataset.cassandra_tables import (
     AlarmTable,
     has_lease,
 )
+from master_dataset.errors import RecomputeNotSmallError
 from views.control.publication import Pointer, PointerRow
 from views.control.recompute import ENDS, Recompute, Recomputes
 
@@ -164,14 +165,17 @@ class PromptCorrection:
             self._lease.release()
             return
         if (why := self._state.reason_to_leave()) is not None:
-            self._state.leave(pointer.publication, why)
-            OUTCOMES.labels("left").inc()
-            log.info("prompt_correction.left_to_schedule", publication=pointer.publication, reason=why)
-            self._lease.release()
+            self._leave(pointer.publication, why)
             return
         id_ = self._start()
         self._running = pointer.publication, id_
         log.info("prompt_correction.started", publication=pointer.publication, recompute=id_)
+
+    def _leave(self, publication: int, why: LeftBecause) -> None:
+        self._state.leave(publication, why)
+        OUTCOMES.labels("left").inc()
+        log.info("prompt_correction.left_to_schedule", publication=publication, reason=why)
+        self._lease.release()
 
     def _follow(self, publication: int, id_: str) -> None:
         done = self._state.recompute(id_)
@@ -180,6 +184,9 @@ class PromptCorrection:
                 has_lease(self._lease.take)
             return
         self._running = None
+        if done.problem and done.problem.code == RecomputeNotSmallError.code:  # more days were archived meanwhile
+            self._leave(publication, LeftBecause.NOT_SMALL)
+            return
         OUTCOMES.labels(done.state).inc()
         log.info("prompt_correction.ended", recompute=id_, state=done.state)
         self._failures = self._failures + 1 if done.state == "failed" else 0
@@ -196,12 +203,10 @@ class StoredState:
 
     Attributes:
         context: The deployment.
-        most_days: A rebuild of more days is not small.
         is_busy: Whether somebody works on a recompute without holding its lock at the moment, such as a scheduler.
     """
 
     context: "BatchContext"
-    most_days: int
     is_busy: Callable[[], bool]
 
     def pointer(self) -> Pointer:
@@ -237,7 +242,7 @@ class StoredState:
         if dict(pointer.definitions) != dict(self.context.definitions):
             return LeftBecause.CHANGED_DEFINITIONS
         plan = RecomputePlanner(self.context).expected()
-        fits = len(plan.days) <= self.most_days and is_small(plan, self.context.few_events)
+        fits = is_small(plan, self.context.few_events, self.context.prompt_correction_days)
         return None if fits else LeftBecause.NOT_SMALL
 
     def recompute(self, id_: str) -> Recompute:

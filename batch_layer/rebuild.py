@@ -86,8 +86,10 @@ def _together(days: Iterable[date], events: Mapping[date, int], at_least: int) -
         yield own
 
 
-def is_small(plan: Plan, few: int) -> bool:
-    """Whether every portion is computed in this process, see `are_few`."""
+def is_small(plan: Plan, few: int, most_days: int) -> bool:
+    """Whether it recomputes at most so many days, and every portion in this process, see `are_few`."""
+    if len(plan.days) > most_days:
+        return False
     return all(are_few(plan.masters[each.source.topic], each.days_read, few) for each in portions(plan))
 
 

@@ -100,6 +100,7 @@ def context_of(settings: "Settings") -> BatchContext:
         visits=settings.layers.visits,
         oldest=settings.speed.oldest,
         few_events=settings.batch.small_rebuild_events,
+        prompt_correction_days=settings.batch.prompt_correction_days,
         cut_timeout=settings.batch.cut_timeout,
         speed_ttl=settings.speed.ttl,
         retention=settings.kafka.retention,

@@ -54,7 +54,7 @@ def prompt_correction_of(settings: "Settings", runner: Runner) -> PromptCorrecti
     session, batch = session_of(settings.cassandra.address), settings.batch
     launch = Launch(Recomputes(session), runner)
     return PromptCorrection(
-        StoredState(context_of(settings), batch.prompt_correction_days, OthersAtWork(runner, settings)),
+        StoredState(context_of(settings), OthersAtWork(runner, settings)),
         lambda: Lease(session, "prompt_correction", max(LEASE_SECONDS, batch.prompt_correction_pause_seconds)),
         Limits(
             settings.layers.epoch,

@@ -191,6 +191,10 @@ class CutNotReachedError(OperatorError):
     """The archive has not passed the markers of the cut in every partition; nothing was changed."""
 
 
+class RecomputeNotSmallError(OperatorError):
+    """Late events have started a small rebuild, and it would not be small any more; nothing was changed."""
+
+
 class PublicationMovedError(OperatorError):
     """Another publication came first; this one would have overwritten it."""
 

@@ -24,11 +24,11 @@ from batch_layer.ledger.writer import LedgerWriter
 from batch_layer.plan import PREVIEWED_AT_MOST, Plan, RecomputePlanner, previewed_partitions
 from batch_layer.progress import RecordedProgress, Steps
 from batch_layer.publish import hand_over, publish
-from batch_layer.rebuild import Rebuild
+from batch_layer.rebuild import Rebuild, is_small
 from batch_layer.recompute.lock import RecomputeLock
 from batch_layer.run import Run, read_manifest
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.errors import GalateaError, RequestError
+from master_dataset.errors import GalateaError, RecomputeNotSmallError, RequestError
 from master_dataset.failpoints import Failpoint, failpoint
 from views import registered_views
 from views.control.generation import Generations
@@ -121,6 +121,8 @@ class RecomputeJob:
         self._keep_plan(PlanNumber(number))  # the previous plan is abandoned, whatever happens to this one
         self._recomputes.forget_portions(self._id)
         plan = self._planner.plan(self.record.request, self._steps)
+        if self.record.is_prompt_correction:
+            self._refuse_large(plan)
         report = self._planned_report(plan)
         if plan.is_published and not self._is_preview:
             ended = self._update("unchanged", report=report)
@@ -192,6 +194,13 @@ class RecomputeJob:
     @property
     def _report(self) -> Report:
         return self.record.report or Report()
+
+    def _refuse_large(self, plan: Plan) -> None:
+        """Raise RecomputeNotSmallError if more was archived since it was started than late events may start."""
+        few, days = self._context.few_events, self._context.prompt_correction_days
+        if not is_small(plan, few, days):
+            message = f"late events would recompute {len(plan.days)} days now, which is no small rebuild any more"
+            raise RecomputeNotSmallError(message, do="galatea rebuild, or wait for the scheduled one")
 
     def _planned_report(self, plan: Plan) -> Report:
         report = Report(

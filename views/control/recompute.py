@@ -268,6 +268,11 @@ class Recompute:
     problem: Problem | None = None
     report: Report | None = None
 
+    @property
+    def is_prompt_correction(self) -> bool:
+        """Whether late events have started it by themselves."""
+        return (self.requested_by, self.why) == (BY_ITSELF, LATE_EVENTS_REASON)
+
 
 class Recomputes:
     """The recomputes, in Cassandra."""

@@ -207,7 +207,8 @@ def test_a_rebuild_is_small_if_the_days_that_it_reads_have_few_events(tmp_path: 
     plan = planner(tmp_path, 0).plan(RecomputeRequest(), NOON + timedelta(hours=1), 1, NOW)
 
     assert plan.days == {today, old}
-    assert [is_small(plan, few) for few in (0, 4, 5)] == [False, False, True]
+    assert [is_small(plan, few, len(plan.days)) for few in (0, 4, 5)] == [False, False, True]
+    assert not is_small(plan, 5, len(plan.days) - 1)
 
 
 def test_spark_is_not_started_ahead_where_no_source_has_many_events(tmp_path: Path) -> None:

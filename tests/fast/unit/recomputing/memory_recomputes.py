@@ -33,6 +33,9 @@ class MemoryRecomputes:
             self.rows[seen.id] = replace(self.rows[seen.id], plan=plan)
         return is_seen
 
+    def forget_portions(self, id_: str) -> None:
+        self.rows[id_] = replace(self.rows[id_], portions={})
+
     def ask(self, id_: str, state: State = "asked", request: RecomputeRequest = REQUEST) -> None:
         """Record a request for it."""
         self.create(Recompute(id_, request, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), state))

@@ -14,10 +14,20 @@ from batch_layer.recompute import job as job_file
 from batch_layer.recompute.job import RecomputeJob
 from deploy.batch import context_of
 from deploy.settings import Settings
-from master_dataset.errors import RecomputeRunningError, RequestError
+from master_dataset.errors import RecomputeNotSmallError, RecomputeRunningError, RequestError
 from tests.fast.unit.recomputing.memory_recomputes import MemoryRecomputes
 from views.control.publication import Pointer
-from views.control.recompute import PlanNumber, Report, checked_id, owner, run_named
+from views.control.recompute import (
+    BY_ITSELF,
+    LATE_EVENTS_REASON,
+    PlanNumber,
+    Recompute,
+    RecomputeRequest,
+    Report,
+    checked_id,
+    owner,
+    run_named,
+)
 from views.sales import SALES
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -31,6 +41,12 @@ class Held:
 
     def __init__(self, *_: object) -> None:
         """Of any recompute."""
+
+    def __enter__(self) -> None:
+        """It is held."""
+
+    def __exit__(self, *_: object) -> None:
+        """It is released."""
 
     def renew(self) -> bool:
         return self.is_held
@@ -93,6 +109,44 @@ def test_a_plan_that_is_too_old_is_forgotten_before_it_is_refused(written: Calla
         job.compute()
 
     assert job.record.plan == PlanNumber(2)
+
+
+class Planned:
+    """A planner that finds this many days."""
+
+    def __init__(self, days: int) -> None:
+        work = [(SALES, {NOON.date() - timedelta(days=number) for number in range(days)})]
+        self._plan = Plan(Pointer(3, NOON, "run-3", 1, {}), NOON, work, {}, {}, 1, SETTINGS.definitions)
+
+    def plan(self, *_: object) -> Plan:
+        return self._plan
+
+
+@pytest.mark.parametrize(
+    ("by", "days", "state"),
+    [(BY_ITSELF, SETTINGS.batch.prompt_correction_days + 1, "failed"), ("anna", 3650, "planned")],
+)
+def test_late_events_start_no_rebuild_of_more_days_than_agreed(
+    by: str, days: int, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are archived after it is started, and before it is planned."""
+    recomputes = MemoryRecomputes()
+    recomputes.create(Recompute("mine", RecomputeRequest(), by, LATE_EVENTS_REASON, NOON, "asked"))
+    monkeypatch.setattr(BatchContext, "session", None)
+    monkeypatch.setattr(job_file, "Recomputes", lambda _: recomputes)
+    monkeypatch.setattr(job_file, "RecomputeLock", Held)
+    planner: Any = Planned(days)
+    refused = None
+
+    try:
+        with RecomputeJob(context_of(SETTINGS), "mine", no_spark, Unseen(), planner) as job:
+            job.plan()
+    except RecomputeNotSmallError as error:
+        refused = error.code
+
+    problem = recomputes.find("mine").problem
+    assert recomputes.find("mine").state == state
+    assert (problem and problem.code) == refused == ("recompute_not_small" if state == "failed" else None)
 
 
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,9}", fullmatch=True), st.integers(2, 99))

@@ -131,6 +131,20 @@ def test_an_epoch_with_late_events_starts_one_rebuild_once_a_cut_can_cover_it(de
     assert deployment.started_at == [BEGIN + DUE]
 
 
+def test_a_rebuild_that_is_no_longer_small_when_it_is_planned_leaves_its_events_to_the_schedule(
+    deployment: Deployment,
+) -> None:
+    process = deployment.process()
+    deployment.late = [BEGIN]
+    deployment.passes(DUE, process)
+
+    deployment.ends("failed", Problem("recompute_not_small", "late events would recompute 3650 days now"))
+    deployment.passes(10 * MINUTE, process)
+
+    assert deployment.left == {1: LeftBecause.NOT_SMALL}
+    assert (deployment.failed, len(deployment.started_at)) == ([], 1)
+
+
 def test_late_events_of_many_epochs_start_one_rebuild(deployment: Deployment) -> None:
     process = deployment.process()
     deployment.late = [BEGIN, BEGIN + EPOCH]
