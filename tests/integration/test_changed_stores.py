@@ -54,6 +54,7 @@ def count(stack: Stack, minutes: range) -> None:
     stack.ingest("people_counts", [counted(sensor, minute) for sensor in ("cam-1", "cam-2") for minute in minutes])
 
 
+@pytest.mark.nightly
 def test_a_new_generation_reads_records_as_the_archive_read_them_when_they_came(stack: Stack, tmp_path: Path) -> None:
     """Before a publication, both are counted: its cut would hide that the speed layer reads them again."""
     count(stack, range(20))

@@ -1,6 +1,7 @@
 """Registered stores and alert rules in real Cassandra: what is loaded together appears together, or not at all."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,14 +9,16 @@ from cassandra.cluster import Session
 
 from master_dataset.errors import StoresChangedError
 from master_dataset.registry import registry
-from master_dataset.registry.registry import Registry
+from master_dataset.registry.registry import Change, Registry, store_terms
 from master_dataset.registry.registry import StoreTables as LoadedStores
 from master_dataset.registry.rule_versions import RuleEdit, RuleVersions
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Sensor, Store
+from master_dataset.registry.terms_history import microseconds
 from serving_layer.tables import AsyncSession, StoreTables
 
 ONE, OTHER = Store("set-1", "UTC", tenant="sets"), Store("set-2", "UTC", tenant="sets")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ONE_MS = timedelta(milliseconds=1)
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +64,43 @@ def test_a_load_that_was_overtaken_changes_nothing(shared_cassandra: Session) ->
         Slow(shared_cassandra).load([ONE, Store("set-3", "UTC", tenant="sets")], takes_effect_at=NOW)
 
     assert "set-3" not in Registry(shared_cassandra).stores()
+
+
+def read_at(session: Session, instant: datetime) -> frozenset[tuple[str, str]]:
+    """The sensors that a task which begins now finds registered, for a record that was received at that time."""
+    registry._registries.clear()  # noqa: SLF001 - another process
+    us = microseconds(instant)
+    return store_terms(lambda: session)(us).at(us)("set-9").sensors
+
+
+def test_records_are_read_by_what_was_registered_when_they_were_received(shared_cassandra: Session) -> None:
+    session, before = shared_cassandra, Store("set-9", "UTC", tenant="sets")
+    after = replace(before, sensors=(Sensor("cam-1", "people_counts"),))
+    Registry(session).save([before])
+    reader = store_terms(lambda: session)
+
+    begins_at = Registry(session).save([after])
+
+    assert begins_at
+    us = microseconds(begins_at) - 1
+    assert [read_at(session, each) for each in (begins_at - ONE_MS, begins_at)] == [frozenset(), after.terms.sensors]
+    assert reader(us).at(us)("set-9").sensors == frozenset()
+
+
+def test_the_first_to_decide_about_a_change_is_right(shared_cassandra: Session) -> None:
+    session, at = shared_cassandra, datetime.now(UTC).replace(microsecond=0)
+    tables, changed = LoadedStores(session), Store("set-10", "Asia/Tokyo", tenant="sets")
+    confirmed = tables.load([changed], takes_effect_at=at)
+    assert confirmed
+    decided = [tables.decide(confirmed, confirm=confirm) for confirm in (True, False)]
+    rejected = tables.load([], removed=["set-10"], takes_effect_at=at + ONE_MS)
+    assert rejected
+    decided += [tables.decide(rejected, confirm=confirm) for confirm in (False, True)]
+    unknown = tables.decide(Change("no version", at), confirm=True)
+
+    assert decided == [True, True, False, False]
+    assert unknown is None
+    assert tables.read().history().at(microseconds(at + ONE_MS))("set-10") == changed.terms
 
 
 def test_rules_are_changed_together_or_not_at_all(shared_cassandra: Session) -> None:
