@@ -61,7 +61,7 @@ def _register(settings: "Settings", stores: int) -> None:
     """Stores and the rule hold when this is over."""
     session = local.cassandra(settings)
     named = [str(number) for number in (*range(1, traffic.STORES + 1), *range(FIRST_STORE, FIRST_STORE + stores))]
-    Registry(session).save([Store(id=each, timezone="UTC") for each in named])
+    Registry(session).save([Store(id=each, timezone="UTC") for each in named], skew=settings.layers.skew)
     versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
     last = versions.add("rule", "default/any", msgspec.json.encode(parse_rule(RULE)).decode())
 

@@ -84,7 +84,8 @@ def published(
         history = History(settings, receipts, days, first, now, shape=shape)
         with local.running(settings, "kafka", "cassandra"):  # the rebuild asks which partitions are open
             session = session_of(settings.cassandra.address)
-            Registry(session).save(_store(number) for number in range(1, shape.stores + 1))
+            stores = [_store(number) for number in range(1, shape.stores + 1)]
+            Registry(session).save(stores, skew=settings.layers.skew)
             history.rebuild()
             export_published(
                 session,

@@ -54,7 +54,7 @@ DASHBOARD = (
 def sql_beside_rest(settings: "Settings") -> Iterator[Measured]:
     """On a running stack that has archived receipts of yesterday."""
     stores = (Store(id=str(number), timezone="UTC") for number in range(1, STORES + 1))
-    Registry(session_of(settings.cassandra.address)).save(stores)
+    Registry(session_of(settings.cassandra.address)).save(stores, skew=settings.layers.skew)
     rebuild("--wait")  # these receipts are too old for the speed layer
     yield _a_day(settings)
     with in_background(ReceiptStream(settings, POS_TRANSACTIONS.topic, PER_SECOND)):

@@ -47,11 +47,11 @@ KEYS, SECRETS_KEY = "api_keys", "secrets_key"
 GROWTHS = KeptTable("partition_growths")
 """How many partitions the topics have. A backup has it as it was from its begin to its end."""
 
-_REGISTERED = (KeptTable("registered_stores"), KeptTable("former_terms"), KeptTable("registry_changes"))
+_REGISTERED = tuple(KeptTable(name) for name in ("registered_stores", "replaced_stores", "former_terms"))
 
 TRUTH = (
     Group((KeptTable("registry_versions"),), (KeptTable("stores"),)),
-    Group((KeptTable("store_sets"),), _REGISTERED),
+    Group((KeptTable("store_sets"), KeptTable("registry_changes")), _REGISTERED),
     Group((KeptTable("product_masters"),), (KeptTable("product_blocks"),)),
     Group((KeptTable("target_sets"),), (KeptTable("target_blocks"),)),
     Group(

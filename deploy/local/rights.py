@@ -40,7 +40,15 @@ _ALERT_HISTORY = (
 _WEBHOOKS = ("webhook_endpoints", "webhook_skips", "webhook_states")
 _PUBLISHED = ("batch_cells", "corrections", "day_cells", "ledgers", "manifests", "publications", "run_days")
 _PRODUCTS = ("product_blocks", "product_masters", "seen_titles", "target_blocks", "target_sets")
-_REGISTRY = ("former_terms", "registered_stores", "registry_changes", "registry_versions", "store_sets", "stores")
+_REGISTRY = (
+    "former_terms",
+    "registered_stores",
+    "registry_changes",
+    "registry_versions",
+    "replaced_stores",
+    "store_sets",
+    "stores",
+)
 _SPEED = (
     "generations",
     "raw_pos_transactions",

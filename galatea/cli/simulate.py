@@ -83,7 +83,8 @@ def _sent(simulation: "Simulation", live: float | None, shown: "SimulationProgre
             yield each
 
     settings = Settings()
-    register(settings.paths.master_uri, session_of(settings.cassandra.address), simulation.stores)
+    session, skew = session_of(settings.cassandra.address), settings.layers.skew
+    register(settings.paths.master_uri, session, simulation.stores, skew=skew)
     deliveries = simulation.deliveries()
     try:
         acknowledged = send(counted(paced(deliveries, live) if live else deliveries), settings.kafka.connection)

@@ -43,12 +43,11 @@ def load(
     new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
     to = settings.paths.master_uri, session_of(settings.cassandra.address), stores
     refuse_unfinished_restore(to[1])
-    begins_at: datetime | None = None
     if is_lost:
-        restore(*to, skew)
+        begins_at = restore(*to, skew=skew)
     else:
         with ProgressSteps("stores", transient=True) as steps:
-            begins_at = register(*to, partial(_archived, settings, steps), skew)
+            begins_at = register(*to, partial(_archived, settings, steps), skew=skew)
     if as_json:
         print_json({"loaded": len(stores), "takes_effect_at": iso_instant(begins_at)})
         return
@@ -78,6 +77,7 @@ def remove(
     from master_dataset.errors import UnknownNameError
     from master_dataset.registry.registration import remove as take_out
     from master_dataset.registry.registration import stores_with_events
+    from serving_layer.responses.encoding import iso_instant
 
     settings = Settings()
     known = {each.id: each for each in registered_stores(settings)}
@@ -92,14 +92,16 @@ def remove(
         each.id: [entry.id for entry in named[each.tenant] if entry.rule and each.id in (entry.rule.stores or ())]
         for each in chosen
     }
+    begins_at: datetime | None = None
     if is_meant:
-        take_out(session_of(settings.cassandra.address), [each.id for each in chosen], settings.layers.skew)
+        ids, skew = [each.id for each in chosen], settings.layers.skew
+        begins_at = take_out(session_of(settings.cassandra.address), ids, skew=skew)
     if as_json:
         shown = [
             {"id": each.id, "tenant": each.tenant, "has_events": each.id in with_events, "rules": rules_of[each.id]}
             for each in chosen
         ]
-        print_json({"dry_run": not is_meant, "stores": shown})
+        print_json({"dry_run": not is_meant, "stores": shown, "takes_effect_at": iso_instant(begins_at)})
         return
     rows = [
         (each.tenant, each.id, each.name, "stay" if each.id in with_events else "none", ", ".join(rules_of[each.id]))
@@ -107,6 +109,8 @@ def remove(
     ]
     print_table(("tenant", "id", "name", "events", "named by rules"), rows)
     print_message(f"  {len(chosen)} stores {'removed' if is_meant else 'would be removed; to do it: --yes'}")
+    if begins_at:
+        print_message(f"  records that are received from {begins_at:%H:%M:%S} UTC on are read accordingly")
     if with_events:
         print_message("  keys of their tenants get `unknown_name` for them, and totals are without them")
         print_message("  to register them again as they were: galatea stores load FILE --restore")

@@ -99,7 +99,7 @@ class HistoryLoader:
         self._loaded_at = before_this_quarter(datetime.now(UTC))
         stores = with_sensors(registry_entries(data, self._loaded_at), data)
         session = session_of(self._settings.cassandra.address)
-        register(self._settings.paths.master_uri, session, stores)
+        register(self._settings.paths.master_uri, session, stores, skew=self._settings.layers.skew)
         with ProductSpool() as spool:
             for line, product in enumerate(product_master(), 1):
                 spool.add(line, product)

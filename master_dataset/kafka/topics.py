@@ -23,6 +23,7 @@ from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_errors import ClientErrors
 from master_dataset.kafka.client_settings import COMPRESSION, LARGEST_BATCH, majority
 from master_dataset.kafka.growth import Partitions
+from master_dataset.parsing.parse import STAMPED_AT
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -112,7 +113,8 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
 
     Returns:
         A streaming frame: key, value, topic, partition, offset, timestamp, headers. The timestamp is when the record
-        was received: the broker's, or when its partition was opened.
+        was received: the broker's, or when its partition was opened. If partitions were added, the broker's is also
+        in `STAMPED_AT`.
     """
     assigned = {topic: list(range(intake.readable)) for topic in topics}
     return (
@@ -137,7 +139,8 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
 
 def _record_columns(partitions: Partitions) -> Sequence[str]:
     received = f"{partitions.received_sql()} AS timestamp"
-    return ("key", "value", "topic", "partition", "offset", received, f"{_HEADERS} AS headers")
+    columns = ("key", "value", "topic", "partition", "offset", received, f"{_HEADERS} AS headers")
+    return (*columns, f"timestamp AS {STAMPED_AT}") if partitions.growths else columns
 
 
 def record_span(

@@ -26,6 +26,8 @@ from master_dataset.sources import registered_sources
 FUTURE_US = 3_600_000_000  # F of R5: a clock may be an hour fast
 MARKER_HEADER = "galatea-marker"
 SCHEMA_HEADER = "schema"
+STAMPED_AT = "stamped_at"
+"""The column with the broker's timestamp, where a record may count as received later (R3)."""
 Headers = Sequence[tuple[str, bytes | None]]
 encode = msgspec.json.Encoder().encode
 

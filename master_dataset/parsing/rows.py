@@ -1,9 +1,10 @@
 """Records of Kafka as typed rows, batch by batch: what archive and speed run inside Spark's `mapInArrow`.
 
-In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, and `headers` if there are any. Out: one row
-per record, in the same order, with the columns of `output_schema`. Every row has position and bytes. By `kind`, an
-`event` also has the columns from store to payload, a `dead_letter` reason, field and sentence, and a `marker` neither.
-The annotations of a payload define the types of its columns.
+In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`; if there are any `headers`; and `stamped_at`
+where that is not the broker's timestamp, by which the terms of stores are chosen. Out: one row per record, in the same
+order, with the columns of `output_schema`. Every row has position and bytes. By `kind`, an `event` also has the columns
+from store to payload, a `dead_letter` reason, field and sentence, and a `marker` neither. The annotations of a payload
+define the types of its columns.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from master_dataset.parsing.arrow import array, arrow_fields
 from master_dataset.parsing.columnar.reader import WORTHWHILE, ColumnarReader, SureEvents, columnar_reader
 from master_dataset.parsing.masking import mask_batch
-from master_dataset.parsing.parse import Headers, is_marker, parse, unknown_schema
+from master_dataset.parsing.parse import STAMPED_AT, Headers, is_marker, parse, unknown_schema
 from master_dataset.parsing.results import DeadLetter, Event
 from master_dataset.registry.terms_history import TermsUntil
 from master_dataset.source import Source
@@ -96,7 +97,8 @@ def _by_columns(
         values = pc.if_else(pa.array(readable), values, None)
     keys = batch.column("key") if source.masked is not None and "key" in batch.schema.names else None
     stamps = _stamps(batch).fill_null(_UNKNOWN_US).to_numpy()  # what has none is not sure
-    first_us, last_us = int(stamps.min()), int(stamps.max())
+    terms_at = _stamps(batch, STAMPED_AT).fill_null(_UNKNOWN_US).to_numpy()
+    first_us, last_us = int(terms_at.min()), int(terms_at.max())
     history = terms(last_us)
     if not history.is_steady(first_us, last_us):  # stores were registered in between
         return read_singly(source, batch, terms, unread)
@@ -154,15 +156,16 @@ def read_singly(
     return pa.RecordBatch.from_arrays(columns, schema=output_schema(source))
 
 
-def _stamps(batch: pa.RecordBatch) -> pa.Array:
-    """When the records were received, microseconds since 1970."""
-    return batch.column("timestamp").cast(INSTANT).cast(pa.int64())
+def _stamps(batch: pa.RecordBatch, column: str = "timestamp") -> pa.Array:
+    """When the records were received, microseconds since 1970; or when the broker says, if `column` is there."""
+    name = column if column in batch.schema.names else "timestamp"
+    return batch.column(name).cast(INSTANT).cast(pa.int64())
 
 
 def _parsed(source: Source[Any], batch: pa.RecordBatch, terms: TermsUntil) -> list[Parsed]:
     values: list[bytes | None] = batch.column("value").to_pylist()
     stamps: list[int | None] = _stamps(batch).to_pylist()
-    known = [_UNKNOWN_US if stamp is None else stamp for stamp in stamps]
+    known: list[int] = _stamps(batch, STAMPED_AT).fill_null(_UNKNOWN_US).to_pylist()
     history, headers = terms(max(known, default=0)), headers_of(batch) or [()] * len(values)
     return [
         None if is_marker(each) else parse(source, value, history.at(us), received_us=stamp, headers=each)

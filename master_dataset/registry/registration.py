@@ -1,6 +1,6 @@
 """Registers stores, and refuses changes that would alter the meaning of past numbers."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError, UnknownNameError
 from master_dataset.parsing.results import UNIX_EPOCH
 from master_dataset.registry.registry import Registry
-from master_dataset.registry.stores import Store, Terms, business_date
+from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms, business_date
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
@@ -33,7 +33,8 @@ def register(
     session: "Session",
     stores: Sequence[Store],
     archived: Callable[[], None] = _nothing_was_sent,
-    skew: timedelta = timedelta(0),
+    *,
+    skew: timedelta,
 ) -> datetime | None:
     """Save the stores. Returns when every reader knows them.
 
@@ -52,53 +53,65 @@ def register(
         CurrencyFixedError: A store has events in another currency; one that is not registered: receipts.
         DayFixedError: A store has sightings that were assigned to other business days; one that is registered: it has
             sightings, and its days would begin at another time.
-        CassandraUnavailableError: It was too slow; see `Registry.save`.
+        StoresChangedError, CassandraUnavailableError: See `Registry.save`.
         GalateaError: What `archived` raises.
 
-    After all of them but a slow Cassandra, the stores are as they were before.
+    After any of them, the stores are as they were before, unless Cassandra does not answer.
     """
-    registry = Registry(session)
-    former = registry.terms_now()
-    changed = [store for store in stores if store.terms != former(store.id)]
-    if changed:
+    if _read_otherwise(stores, Registry(session).settled()):
         archived()
-    registered = dict(Registry(session).stores())  # the wait may have been long
+    registered = dict(Registry(session).settled())  # the wait may have been long
+    changed = _read_otherwise(stores, registered)
     _check_registered(master_uri, [(registered[store.id], store) for store in stores if store.id in registered])
     unregistered = [store for store in stores if store.id not in registered]
     _check_currencies(master_uri, unregistered)
     _check_days(master_uri, unregistered)
-    begins_at = registry.save(stores, skew=skew)
+    begins_at = Registry(session).save(stores, skew=skew)
     if not changed:
         return begins_at
     try:
         archived()
-        _check_currencies(master_uri, [each for each in changed if each.currency != former(each.id).currency])
-        _check_days(master_uri, [each for each in changed if _day(each.terms) != _day(former(each.id))])
+        _check_currencies(master_uri, [now for was, now in changed if was.currency != now.currency])
+        _check_days(master_uri, [now for was, now in changed if _day(was) != _day(now.terms)])
     except BaseException:
-        before = [registered[store.id] for store in stores if store.id in registered]
-        registry.save(before, removed=[store.id for store in unregistered], skew=skew)
+        _undo(session, stores, registered, skew)
         raise
     return begins_at
 
 
-def restore(master_uri: str, session: "Session", stores: Sequence[Store], skew: timedelta = timedelta(0)) -> None:
+def _read_otherwise(stores: Sequence[Store], registered: Mapping[str, Store]) -> Sequence[tuple[Terms, Store]]:
+    """The stores whose records will be read in another way, each with its former terms."""
+    former = [registered[store.id].terms if store.id in registered else DEFAULT_TERMS for store in stores]
+    return [(was, store) for was, store in zip(former, stores, strict=True) if was != store.terms]
+
+
+def _undo(session: "Session", stores: Sequence[Store], registered: Mapping[str, Store], skew: timedelta) -> None:
+    """Register stores as they were, unless another load has changed them since."""
+    now = Registry(session).settled()
+    own = [store.id for store in stores if now.get(store.id) == store]
+    before = [registered[id_] for id_ in own if id_ in registered]
+    Registry(session).save(before, removed=[id_ for id_ in own if id_ not in registered], skew=skew)
+
+
+def restore(master_uri: str, session: "Session", stores: Sequence[Store], *, skew: timedelta) -> datetime | None:
     """Save stores as they were, after the registry or a part of it was lost: their events were read with these terms.
 
-    So are records that Kafka still has, unless a change of the store is known. `skew`: see `register`.
+    So are records that Kafka still has, unless a change of the store is known. `skew`, and what is returned: as of
+    `register`.
 
     Raises:
         OperatorError: One of them is registered in another way, so it is not lost.
         CurrencyFixedError: A lost store has receipts in another currency.
     """
     registry = Registry(session)
-    registered = registry.stores()
+    registered = registry.settled()
     lost = [store for store in stores if store.id not in registered]
     for store in stores:
         if store.id in registered and registered[store.id] != store:
             message = f"store `{store.id}` is registered, and not as in the file, so it is not lost"
             raise OperatorError(message, do="galatea stores load, without --restore")
     _check_currencies(master_uri, lost)
-    registry.save(lost, skew=skew, are_lost=True)
+    return registry.save(lost, skew=skew, are_lost=True)
 
 
 def _check_registered(master_uri: str, changes: Sequence[tuple[Store, Store]]) -> None:
@@ -144,20 +157,20 @@ def _check_days(master_uri: str, unregistered: Sequence[Store]) -> None:
                     raise DayFixedError(message, do=f"{do}; nothing of the file was registered")
 
 
-def remove(session: "Session", stores: Sequence[str], skew: timedelta = timedelta(0)) -> None:
+def remove(session: "Session", stores: Sequence[str], *, skew: timedelta) -> datetime | None:
     """Remove stores from the registry. Their events stay, as those of stores that were never registered.
 
-    `skew`: see `register`.
+    `skew`, and what is returned: as of `register`.
 
     Raises:
         UnknownNameError: One of them is not registered; none is removed.
     """
     registry = Registry(session)
-    known = registry.stores()
+    known = registry.settled()
     for store in stores:
         if store not in known:
             raise UnknownNameError("store", store, known)
-    registry.save((), removed=stores, skew=skew)
+    return registry.save((), removed=stores, skew=skew)
 
 
 def stores_with_events(master_uri: str, stores: Iterable[str]) -> set[str]:

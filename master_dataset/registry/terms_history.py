@@ -51,6 +51,10 @@ class TermsHistory:
         """Return whether records that were received from the first to the last instant are read in the same way."""
         return bisect_right(self._changes_us, first_us) == bisect_right(self._changes_us, last_us)
 
+    def knows(self, store: str) -> bool:
+        """Return whether the store was ever changed."""
+        return any(each.store == store for each in self.former)
+
     def _after(self, changes: int) -> TermsOf:
         terms = dict(self.current)
         for each in reversed(self.former):

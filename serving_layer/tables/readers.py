@@ -15,7 +15,7 @@ import orjson
 from cachetools import LRUCache
 
 from master_dataset.errors import CassandraUnavailableError
-from master_dataset.registry.registry import (
+from master_dataset.registry.store_tables import (
     SELECT_FORMER_STORES,
     SELECT_FORMER_VERSION,
     SELECT_STORES,

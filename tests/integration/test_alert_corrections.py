@@ -22,6 +22,7 @@ from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.stores import Store
 from tests.integration.conftest import PATIENCE_SECONDS, settings_of
 from tests.integration.test_ledger import Sent
+from tests.support.terms import ONE_CLOCK
 from views.alerts.alert import Alert, follow_up_id
 from views.alerts.rule_validation import parse_rule
 from views.control.publication import PointerRow
@@ -47,7 +48,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
     ensure_jars(found)
     with Stack(found, only=["kafka", "cassandra"]):
         session = session_of(found.cassandra.address)
-        Registry(session).save([SHOP])
+        Registry(session).save([SHOP], skew=ONE_CLOCK)
         past = RuleVersions(session, timedelta(), now=lambda: NOW - 3 * DAY)
         past.add("store", SHOP.id, SHOP.to_json())
         for rule in (RULE, HOURLY):

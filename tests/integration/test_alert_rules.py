@@ -23,6 +23,7 @@ from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.tables import AlertTables, AsyncSession, RuleTables
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.support.free_settings import settings_on_free_ports
+from tests.support.terms import ONE_CLOCK
 from tests.system.drills.alert_readers import read_alerts
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
@@ -35,7 +36,7 @@ def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path
     with Stack(settings, only=["kafka", "cassandra", "alerts"]):
         session = session_of(settings.cassandra.address)
         store = Store(id="1", timezone="UTC")
-        Registry(session).save([store])
+        Registry(session).save([store], skew=ONE_CLOCK)
         rules = AlertRules(RuleTables(RuleVersions(session, timedelta(seconds=2))))
         author = RuleAuthor("default", {"1": store})
         first = rules.create(author, RULE)

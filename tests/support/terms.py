@@ -1,7 +1,12 @@
-"""Stores that are registered in the same way all the time."""
+"""Stores that are registered in the same way all the time, and clocks that do not differ."""
+
+from datetime import timedelta
 
 from master_dataset.registry.stores import Store
 from master_dataset.registry.terms_history import TermsHistory, TermsUntil
+
+ONE_CLOCK = timedelta(0)
+"""The skew where nothing has a clock of its own."""
 
 
 def default_terms(_received_us: int) -> TermsHistory:

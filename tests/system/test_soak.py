@@ -52,7 +52,9 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
         monkeypatch.setenv(name, value)
     ensure_jars(found)
     with Stack(found, COMPONENTS):
-        register(found.paths.master_uri, session_of(found.cassandra.address), invented_stores(STORES))
+        register(
+            found.paths.master_uri, session_of(found.cassandra.address), invented_stores(STORES), skew=found.layers.skew
+        )
         yield found
 
 

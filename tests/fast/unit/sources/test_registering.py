@@ -14,6 +14,7 @@ from master_dataset.errors import CurrencyFixedError, CutNotReachedError, DayFix
 from master_dataset.registry.registration import register, restore
 from master_dataset.registry.stores import Currency, Sensor, Store
 from tests.support.registry_tables import RegistryTables, know_at_once
+from tests.support.terms import ONE_CLOCK
 
 BEFORE = Store("1", "Europe/Bratislava")
 CZK = Currency("CZK", 2)
@@ -27,7 +28,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def loaded(master: Path, store: Store) -> Store:
     """Register it where `BEFORE` is registered, and say what is then."""
     kept: Any = RegistryTables(BEFORE)
-    register(str(master), kept, [store])
+    register(str(master), kept, [store], skew=ONE_CLOCK)
     return Store.from_json(kept.bodies[store.id])
 
 
@@ -96,11 +97,18 @@ def sold_meanwhile(master: Path, at_call: int, *currencies: str) -> Callable[[],
     return archived
 
 
+def changed(master: Path, kept: Any, archived: Callable[[], None]) -> None:
+    """A load that gives store 1 another currency."""
+    register(str(master), kept, [replace(KNOWN, currency=CZK)], archived, skew=ONE_CLOCK)
+
+
 def test_receipts_that_wait_for_the_archive_fix_the_currency(tmp_path: Path) -> None:
     kept: Any = RegistryTables(KNOWN)
 
     with pytest.raises(CurrencyFixedError, match="store `1` has events in EUR, so its currency cannot change"):
-        register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], sold_meanwhile(tmp_path, 1, "EUR"))
+        register(
+            str(tmp_path), kept, [replace(KNOWN, currency=CZK)], sold_meanwhile(tmp_path, 1, "EUR"), skew=ONE_CLOCK
+        )
 
     assert Store.from_json(kept.bodies["1"]) == KNOWN
 
@@ -110,7 +118,13 @@ def test_a_currency_that_receipts_fixed_while_it_was_changed_stays(before: tuple
     kept: Any = RegistryTables(*before)
 
     with pytest.raises(CurrencyFixedError, match="store `1` has events in EUR, so its currency is not CZK"):
-        register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], sold_meanwhile(tmp_path, 2, "CZK", "EUR"))
+        register(
+            str(tmp_path),
+            kept,
+            [replace(KNOWN, currency=CZK)],
+            sold_meanwhile(tmp_path, 2, "CZK", "EUR"),
+            skew=ONE_CLOCK,
+        )
 
     assert [Store.from_json(each) for each in kept.bodies.values()] == list(before)
 
@@ -125,7 +139,7 @@ def test_a_load_that_cannot_be_checked_is_undone(tmp_path: Path) -> None:
             raise CutNotReachedError("the archive has read ...", do="galatea status")
 
     with pytest.raises(CutNotReachedError):
-        register(str(tmp_path), kept, [replace(KNOWN, currency=CZK)], archived)
+        changed(tmp_path, kept, archived)
 
     assert Store.from_json(kept.bodies["1"]) == KNOWN
 
@@ -133,7 +147,13 @@ def test_a_load_that_cannot_be_checked_is_undone(tmp_path: Path) -> None:
 def test_nobody_waits_for_the_archive_where_records_are_read_as_before(tmp_path: Path) -> None:
     kept: Any = RegistryTables(KNOWN)
 
-    register(str(tmp_path), kept, [replace(KNOWN, name="Corner"), Store("2", "UTC")], sold_meanwhile(tmp_path, 1))
+    register(
+        str(tmp_path),
+        kept,
+        [replace(KNOWN, name="Corner"), Store("2", "UTC")],
+        sold_meanwhile(tmp_path, 1),
+        skew=ONE_CLOCK,
+    )
 
     assert not (tmp_path / POS).exists()
 
@@ -144,7 +164,7 @@ JPY = Currency("JPY", 0)
 def removed(master: Path, store: Store) -> Store:
     """Register it where no store is registered, and say what is then."""
     kept: Any = RegistryTables()
-    register(str(master), kept, [store])
+    register(str(master), kept, [store], skew=ONE_CLOCK)
     return Store.from_json(kept.bodies[store.id])
 
 
@@ -200,7 +220,7 @@ def test_a_store_that_is_not_registered_may_have_the_days_of_its_sightings(same:
 
 
 def restored(master: Path, kept: Any, *stores: Store) -> Any:
-    restore(str(master), kept, stores)
+    restore(str(master), kept, stores, skew=ONE_CLOCK)
     return kept.bodies
 
 

@@ -45,6 +45,7 @@ def test_without_being_told_so_it_removes_nothing_and_says_what_it_means(tables:
             {"id": "2", "tenant": "acme", "has_events": True, "rules": ["queue"]},
             {"id": "1", "tenant": "acme", "has_events": False, "rules": ["queue"]},
         ],
+        "takes_effect_at": None,
     }
     assert sorted(tables.bodies) == ["1", "2", "3"]
 

@@ -98,7 +98,7 @@ def test_a_key_for_a_tenant_without_stores_is_created_with_a_warning(monkeypatch
 
 @pytest.mark.usefixtures("registered")
 def test_a_load_of_stores_says_which_tenants_are_new(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(registration, "register", lambda *_: ())
+    monkeypatch.setattr(registration, "register", lambda *_, **__: None)
     file = tmp_path / "stores.yaml"
     file.write_text("stores: [{id: 2, timezone: UTC, tenant: acme}, {id: 3, timezone: UTC, tenant: acne}]")
 

@@ -1,5 +1,6 @@
 """Records are read by what was registered when they were received, whoever reads them, and however late (ADR 0083)."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 import pytest
 
 from master_dataset.errors import CassandraUnavailableError, StoresChangedError
-from master_dataset.registry import registry
+from master_dataset.registry import registry, store_tables
 from master_dataset.registry.registration import register, remove, restore
-from master_dataset.registry.registry import Change, Registry, StoreTables, store_terms
+from master_dataset.registry.registry import Registry, store_terms
+from master_dataset.registry.store_tables import Change, StoreTables
 from master_dataset.registry.stores import DEFAULT_TERMS, Currency, Sensor, Store, Terms
 from master_dataset.registry.terms_history import FormerTerms, TermsHistory, microseconds
-from tests.support.registry_tables import RegistryTables, know_at_once
+from tests.support.registry_tables import RegistryTables, know_at_once, takes
+from tests.support.terms import ONE_CLOCK
 
 CZK, JPY = Currency("CZK", 2), Currency("JPY", 0)
 STORE = Store("1", "Europe/Prague", currency=CZK)
@@ -58,9 +61,9 @@ def test_records_are_read_alike_unless_a_change_lies_between(first: int, last: i
 
 def test_a_change_counts_for_records_that_are_received_from_then_on() -> None:
     tables: Any = RegistryTables()
-    first = Registry(tables).save([STORE])
-    second = Registry(tables).save([WITH_SENSOR])
-    removed = Registry(tables).save((), removed=["1"])
+    first = Registry(tables).save([STORE], skew=ONE_CLOCK)
+    second = Registry(tables).save([WITH_SENSOR], skew=ONE_CLOCK)
+    removed = Registry(tables).save((), removed=["1"], skew=ONE_CLOCK)
     assert first
     assert second
     assert removed
@@ -71,14 +74,18 @@ def test_a_change_counts_for_records_that_are_received_from_then_on() -> None:
     assert found == [DEFAULT_TERMS, own, own, with_sensor, with_sensor, DEFAULT_TERMS]
 
 
-def test_a_change_lies_ahead_by_the_skew_and_its_load_ends_when_it_has_begun_everywhere() -> None:
+def test_a_change_lies_ahead_and_its_load_ends_when_it_has_begun_on_every_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the skew, the age of a reader's copy, and the time for the switch."""
+    monkeypatch.setattr(registry, "REFRESH_SECONDS", 0.1)
     tables: Any = RegistryTables()
     skew, before = timedelta(milliseconds=200), datetime.now(UTC)
 
     begins_at = Registry(tables).save([STORE], skew=skew)
 
     assert begins_at
-    assert begins_at >= before + skew
+    assert begins_at >= before + skew + timedelta(seconds=0.1 + 0.05)
     assert datetime.now(UTC) >= begins_at + skew
 
 
@@ -86,46 +93,67 @@ def test_a_change_lies_ahead_by_the_skew_and_its_load_ends_when_it_has_begun_eve
 def test_what_no_record_is_read_by_is_no_change(same: Store) -> None:
     tables: Any = RegistryTables(STORE)
 
-    assert Registry(tables).save([same]) is None
+    assert Registry(tables).save([same], skew=ONE_CLOCK) is None
     assert read_at(tables, T0) == STORE.terms
-    assert tables.changes == {}
+    assert tables.decisions == []
 
 
-def test_a_reader_that_began_before_a_load_reads_later_records_as_one_that_begins_afterwards() -> None:
-    """The load was too slow, so that it would count for records that are being read: it gets more time."""
+def test_a_load_that_is_too_slow_gets_more_time() -> None:
     tables: Any = RegistryTables(STORE)
-    reader = store_terms(lambda: tables)
-    tables.switch_seconds = 0.06  # more than it has at first
+    takes(tables, 0.06)  # more than it has at first
 
-    begins_at = Registry(tables).save([WITH_SENSOR])
+    begins_at = Registry(tables).save([WITH_SENSOR], skew=ONE_CLOCK)
 
     assert begins_at
-    assert [each.is_confirmed for each in tables.changes.values()] == [False, True]
-    for instant in (begins_at - ONE_MS, begins_at - timedelta(milliseconds=20)):
-        us = microseconds(instant)
-        assert reader(us).at(us)("1") == read_at(tables, instant) == STORE.terms
+    assert tables.decisions == [False, True]
+    assert [read_at(tables, each) for each in (begins_at - ONE_MS, begins_at)] == [STORE.terms, WITH_SENSOR.terms]
 
 
-def test_a_load_that_is_always_too_slow_changes_nothing_about_how_records_are_read() -> None:
+def test_a_load_that_is_always_too_slow_changes_nothing() -> None:
     tables: Any = RegistryTables(STORE)
-    tables.switch_seconds = 0.21
+    takes(tables, 0.21)
 
     with pytest.raises(CassandraUnavailableError, match=r"took more than 0\.2 s") as refused:
-        Registry(tables).save([WITH_SENSOR])
+        Registry(tables).save([WITH_SENSOR], skew=ONE_CLOCK)
 
-    assert "Load the stores again" in refused.value.do
+    assert "Load them again" in refused.value.do
+    assert tables.bodies == {"1": STORE.to_json()}
+    assert [row.body for row in tables.rows["registered_stores"][tables.current.version]] == [STORE.to_json()]
     assert read_at(tables, datetime.now(UTC) + timedelta(hours=1)) == STORE.terms
-    tables.switch_seconds = 0.0
-    begins_at = Registry(tables).save([WITH_SENSOR])
+
+
+@pytest.mark.parametrize("seconds", [-5.0, 5.0])
+def test_a_clock_that_steps_during_a_load_makes_it_try_again(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it does for a machine that slept: the instant may have passed before the switch."""
+    tables: Any = RegistryTables(STORE)
+    step = [0.0]
+
+    class Stepping(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(seconds=step[0])
+
+    def stepped(query: str) -> None:
+        if query.startswith(("UPDATE store_sets", "INSERT INTO store_sets")) and not step[0]:
+            step[0] = seconds
+
+    monkeypatch.setattr(registry, "datetime", Stepping)
+    monkeypatch.setattr(store_tables, "datetime", Stepping)
+    wall = time.time
+    monkeypatch.setattr(time, "time", lambda: wall() + step[0])
+    tables.before = stepped
+
+    begins_at = Registry(tables).save([WITH_SENSOR], skew=ONE_CLOCK)
+
     assert begins_at
-    assert [read_at(tables, each) for each in (begins_at - ONE_MS, begins_at)] == [STORE.terms, WITH_SENSOR.terms]
+    assert tables.decisions == [False, True]
 
 
 def died(tables: Any, store: Store) -> datetime:
     """A load that switched, and was killed before it confirmed."""
-    at = datetime.now(UTC).replace(microsecond=0)
-    assert StoreTables(tables).load([store], takes_effect_at=at) is not None
-    return at
+    change = StoreTables(tables).load([store], lead=timedelta(milliseconds=-1))
+    assert change
+    return change.at
 
 
 def test_the_first_reader_that_needs_to_know_rejects_a_change_that_nobody_confirmed() -> None:
@@ -133,9 +161,9 @@ def test_the_first_reader_that_needs_to_know_rejects_a_change_that_nobody_confir
     at = died(tables, WITH_SENSOR)
 
     assert read_at(tables, at - ONE_MS) == STORE.terms
-    assert [each.is_confirmed for each in tables.changes.values()] == [None]
+    assert tables.decisions == [None]
     assert read_at(tables, at) == STORE.terms
-    assert [each.is_confirmed for each in tables.changes.values()] == [False]
+    assert tables.decisions == [False]
     assert StoreTables(tables).decide(Change(next(iter(tables.changes)), at), confirm=True) is False
 
 
@@ -154,12 +182,26 @@ def test_a_reader_whose_version_is_gone_reads_the_newest_one() -> None:
     tables: Any = RegistryTables(STORE)
     at = died(tables, WITH_SENSOR)
     reader = store_terms(lambda: tables)
+    tables.settle()
     for name in ("a", "b"):
-        Registry(tables).save([replace(WITH_SENSOR, name=name)])
+        Registry(tables).save([replace(STORE, name=name)], skew=ONE_CLOCK)
 
     us = microseconds(at)
 
     assert reader(us).at(us)("1") == STORE.terms  # the first of these loads rejected the change
+
+
+def test_a_copy_is_as_old_as_the_question_that_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cassandra was slow to answer it, and another version has replaced the answer meanwhile."""
+    monkeypatch.setattr(registry, "REFRESH_SECONDS", 0.1)
+    tables: Any = RegistryTables(STORE)
+    reader = Registry(tables)
+    tables.before = lambda _: time.sleep(0.06)  # the version is asked for by two statements
+    reader.stores()
+    tables.before = lambda _: None
+    StoreTables(tables).load([replace(STORE, name="Corner")], lead=ONE_CLOCK)
+
+    assert reader.stores()["1"].name == "Corner"
 
 
 def test_a_load_after_one_that_died_counts_from_its_own_time_on(tmp_path: Any) -> None:
@@ -167,7 +209,7 @@ def test_a_load_after_one_that_died_counts_from_its_own_time_on(tmp_path: Any) -
     at = died(tables, WITH_SENSOR)
     waited: list[int] = []
 
-    begins_at = register(str(tmp_path), tables, [WITH_SENSOR], lambda: waited.append(1))
+    begins_at = register(str(tmp_path), tables, [WITH_SENSOR], lambda: waited.append(1), skew=ONE_CLOCK)
 
     assert begins_at
     assert begins_at > at
@@ -179,68 +221,105 @@ def test_a_load_after_one_that_died_counts_from_its_own_time_on(tmp_path: Any) -
     ]
 
 
-def test_a_load_whose_change_another_one_takes_over_waits_for_that_one() -> None:
+def test_a_load_of_other_stores_does_not_bring_back_what_was_rejected() -> None:
     tables: Any = RegistryTables(STORE)
-    other = Store("2", "Asia/Tokyo", currency=JPY)
-    decide, calls = StoreTables.decide, list[int]()
-    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1.5)
+    died(tables, WITH_SENSOR)
 
-    class Slow(StoreTables):
-        def decide(self, change: Change, *, confirm: bool) -> bool | None:
-            calls.append(1)
-            if len(calls) == 1:
-                later = StoreTables(tables).load([other], takes_effect_at=soon)
-                assert later
-                assert decide(self, later, confirm=True)
-            return decide(self, change, confirm=confirm)
+    Registry(tables).save([Store("2", "Asia/Tokyo")], skew=ONE_CLOCK)
 
-    loading = Registry(tables)
-    loading._tables = Slow(tables)  # noqa: SLF001 - between its switch and its confirmation
+    assert Registry(tables).stores()["1"] == STORE
+    assert read_at(tables, datetime.now(UTC) + timedelta(hours=1)) == STORE.terms
 
-    begins_at = loading.save([WITH_SENSOR])
 
-    assert begins_at == soon
-    assert read_at(tables, soon, "2") == other.terms
-    assert [read_at(tables, each) for each in (begins_at - ONE_MS, begins_at)] == [STORE.terms, WITH_SENSOR.terms]
+def test_a_load_whose_decision_is_to_come_keeps_others_out() -> None:
+    tables: Any = RegistryTables(STORE)
+    StoreTables(tables).load([WITH_SENSOR], lead=timedelta(seconds=5))
+
+    with pytest.raises(StoresChangedError):
+        Registry(tables).save([Store("2", "Asia/Tokyo")], skew=ONE_CLOCK)
+
+    assert tables.decisions == [None]
+
+
+def test_changes_follow_each_other_even_if_a_clock_is_behind() -> None:
+    tables: Any = RegistryTables(STORE)
+    first = StoreTables(tables).load([WITH_SENSOR], lead=timedelta(minutes=1))
+    assert first
+    StoreTables(tables).decide(first, confirm=True)
+
+    second = StoreTables(tables).load([replace(STORE, currency=JPY)], lead=ONE_CLOCK)
+
+    assert second
+    assert second.at == first.at + ONE_MS
+    assert [read_at(tables, each) for each in (first.at - ONE_MS, first.at)] == [STORE.terms, WITH_SENSOR.terms]
 
 
 def test_a_lost_store_was_always_registered_unless_a_change_of_it_is_known(tmp_path: Any) -> None:
     tables: Any = RegistryTables(STORE)
-    remove(tables, ["1"])
+    remove(tables, ["1"], skew=ONE_CLOCK)
     lost = Store("2", "Asia/Tokyo", currency=JPY)
 
-    restore(str(tmp_path), tables, [STORE, lost])
+    again = restore(str(tmp_path), tables, [STORE, lost], skew=ONE_CLOCK)
 
+    assert again
     assert read_at(tables, T0, "2") == lost.terms
     assert read_at(tables, T0) == STORE.terms
-    [_, again] = sorted(each.until for each in StoreTables(tables).read().former)
     assert [read_at(tables, each) for each in (again - ONE_MS, again)] == [DEFAULT_TERMS, STORE.terms]
 
 
-def test_terms_that_no_record_needs_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terms_that_no_record_needs_any_more_are_forgotten_but_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     tables: Any = RegistryTables(STORE)
-    Registry(tables).save([WITH_SENSOR])
-    monkeypatch.setattr(registry, "_REMEMBERED", timedelta(0))
+    for stores in ([WITH_SENSOR], [STORE], [WITH_SENSOR]):
+        Registry(tables).save(stores, skew=ONE_CLOCK)
+    monkeypatch.setattr(store_tables, "_REMEMBERED", timedelta(0))
 
-    Registry(tables).save([STORE])
+    Registry(tables).save([Store("2", "Asia/Tokyo")], skew=ONE_CLOCK)
 
-    assert [each.terms for each in StoreTables(tables).read().former] == [WITH_SENSOR.terms]
+    assert [(each.store, each.terms) for each in StoreTables(tables).read().former] == [("1", STORE.terms)]
 
 
-def test_a_version_of_which_terms_are_missing_is_not_read() -> None:
+@pytest.mark.parametrize("table", ["registered_stores", "replaced_stores", "former_terms"])
+def test_a_version_of_which_rows_are_missing_is_not_read(table: str) -> None:
     tables: Any = RegistryTables(STORE)
-    Registry(tables).save([WITH_SENSOR])
-    tables.former_terms.clear()
+    for stores in ([WITH_SENSOR], [STORE]):
+        Registry(tables).save(stores, skew=ONE_CLOCK)
+    tables.rows[table].clear()
 
-    with pytest.raises(CassandraUnavailableError, match="1 of 2 registered stores and former terms"):
+    with pytest.raises(CassandraUnavailableError, match="2 of 3 rows about registered stores"):
         StoreTables(tables).read()
 
 
-def test_a_load_that_was_overtaken_leaves_no_terms_behind() -> None:
+def test_a_version_that_is_removed_while_it_is_read_is_not_used() -> None:
     tables: Any = RegistryTables(STORE)
-    tables.meanwhile = lambda: Registry(tables).save([replace(STORE, name="Corner")])
+    died(tables, WITH_SENSOR)
+    tables.settle()
+
+    def meanwhile(query: str) -> None:
+        if query.startswith("SELECT former_terms, replaced_stores"):
+            tables.before = lambda _: None
+            for name in ("a", "b"):
+                Registry(tables).save([replace(STORE, name=name)], skew=ONE_CLOCK)
+
+    tables.before = meanwhile
+
+    assert StoreTables(tables).read().stores()["1"].name == "b"
+
+
+def test_a_version_of_a_release_before_changes_has_none() -> None:
+    tables: Any = RegistryTables(STORE)
+    Registry(tables).save([WITH_SENSOR], skew=ONE_CLOCK)
+    for table in (tables.rows["replaced_stores"], tables.rows["former_terms"], tables.changes):
+        table.clear()
+
+    assert StoreTables(tables).read().stores() == {"1": WITH_SENSOR}
+    assert read_at(tables, T0) == WITH_SENSOR.terms
+
+
+def test_a_load_that_was_overtaken_leaves_nothing_behind() -> None:
+    tables: Any = RegistryTables(STORE)
+    tables.meanwhile = lambda: Registry(tables).save([replace(STORE, name="Corner")], skew=ONE_CLOCK)
 
     with pytest.raises(StoresChangedError):
-        Registry(tables).save([WITH_SENSOR])
+        Registry(tables).save([WITH_SENSOR], skew=ONE_CLOCK)
 
-    assert (tables.former_terms, tables.changes) == ({}, {})
+    assert (tables.rows["replaced_stores"], tables.rows["former_terms"], tables.decisions) == ({}, {}, [])
