@@ -55,7 +55,7 @@ class KafkaSettings(Section):
     """Bootstrap servers, host:port; if empty, the brokers of the local stack."""
     partitions: int = Field(default=2, ge=1)
     """Partitions of each source's topic. Once it exists, `galatea migrate` can only multiply them."""
-    retention_days: int = Field(default=14, ge=1)
+    retention_days: int = Field(default=14, ge=1, le=365)
     """Days that topics keep records: at least the lifetime of speed rows plus D. Alerts look 13 days back."""
     compression: Literal["snappy", "uncompressed"] = COMPRESSION
     """How topics are compressed. With `uncompressed` they take several times the disk space, and the limit of 1.25 MiB

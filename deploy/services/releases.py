@@ -33,7 +33,7 @@ _INSERT = (
     "VALUES (?, ?, ?, true, true) USING TTL ?"
 )
 _SELECT = "SELECT component, reads_by_store, reads_receipt_blocks FROM process_releases"
-_ANSWER = ("api", "sql")
+_ANSWER, _READ = ("api", "sql"), ("archive", "speed")
 _NUMBER = re.compile(r"-[0-9]+$")
 
 log = structlog.get_logger()
@@ -86,6 +86,11 @@ def read_layouts(session: "Session") -> ReadLayouts:
     return ReadLayouts(
         known and all(row.reads_by_store for row in rows), known and all(row.reads_receipt_blocks for row in rows)
     )
+
+
+def are_records_read(session: "Session") -> bool:
+    """Whether an archive or a speed layer has been running within a minute."""
+    return any(row.component in _READ for row in session.execute(_SELECT))
 
 
 def record_release(settings: "Settings", name: str) -> None:

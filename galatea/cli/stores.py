@@ -34,6 +34,7 @@ def load(
     """Register the stores in FILE, or change registered ones."""
     from deploy.backup.mark import refuse_unfinished_restore
     from deploy.cassandra import session_of
+    from deploy.services.releases import are_records_read
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
     from serving_layer.responses.encoding import iso_instant
@@ -44,7 +45,7 @@ def load(
     to = settings.paths.master_uri, session_of(settings.cassandra.address), stores
     refuse_unfinished_restore(to[1])
     if is_lost:
-        begins_at = restore(*to, skew=skew)
+        begins_at = restore(*to, skew=skew, are_read=are_records_read(to[1]))
     else:
         with ProgressSteps("stores", transient=True) as steps:
             begins_at = register(*to, partial(_archived, settings, steps), skew=skew)

@@ -93,11 +93,13 @@ def _undo(session: "Session", stores: Sequence[Store], registered: Mapping[str, 
     Registry(session).save(before, removed=[id_ for id_ in own if id_ not in registered], skew=skew)
 
 
-def restore(master_uri: str, session: "Session", stores: Sequence[Store], *, skew: timedelta) -> datetime | None:
+def restore(
+    master_uri: str, session: "Session", stores: Sequence[Store], *, skew: timedelta, are_read: bool
+) -> datetime | None:
     """Save stores as they were, after the registry or a part of it was lost: their events were read with these terms.
 
     So are records that Kafka still has, unless a change of the store is known. `skew`, and what is returned: as of
-    `register`.
+    `register`. `are_read`: a process may be reading records, so stores that are registered are not replaced.
 
     Raises:
         OperatorError: One of them is registered in another way, so it is not lost.
@@ -105,9 +107,9 @@ def restore(master_uri: str, session: "Session", stores: Sequence[Store], *, ske
     """
     registry = Registry(session)
     registered = registry.settled()
-    lost = [store for store in stores if store.id not in registered]
-    for store in stores:
-        if store.id in registered and registered[store.id] != store:
+    lost = [store for store in stores if registered.get(store.id) != store]
+    for store in lost:
+        if are_read and store.id in registered:
             message = f"store `{store.id}` is registered, and not as in the file, so it is not lost"
             raise OperatorError(message, do="galatea stores load, without --restore")
     _check_currencies(master_uri, lost)

@@ -148,7 +148,7 @@ class StoreTables(VersionedTables):
             stores: To register.
             removed: Ids of stores to remove.
             lead: After how long records are read in the new way, counted from when everything is staged.
-            are_lost: Records of stores that are not registered, and of which no change is known, were read like that.
+            are_lost: Records of these stores were read like that, if no change of them is known.
 
         Returns:
             The change, which is to be confirmed with `decide`; None if records are read as before.
@@ -168,7 +168,7 @@ class StoreTables(VersionedTables):
                 id_
                 for id_ in sorted(registered.keys() | wanted.keys())
                 if _terms(registered.get(id_)) != _terms(wanted.get(id_))
-                if not are_lost or id_ in registered or history.knows(id_)
+                if not are_lost or history.knows(id_)
             ]
             replaced = {id_: registered.get(id_) for id_ in changed}
             former = _remembered(history.former)

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from master_dataset.parsing.columnar.reader import WORTHWHILE
+from master_dataset.parsing.parse import STAMPED_AT
 from master_dataset.parsing.results import UNIX_EPOCH
-from master_dataset.parsing.rows import read_singly, rows
+from master_dataset.parsing.rows import INSTANT, read_singly, rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.registry.terms_history import FormerTerms, TermsHistory
 from master_dataset.source import Source
@@ -34,8 +35,14 @@ def random_history(chance: Random) -> TermsHistory:
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_each_record_is_read_by_the_terms_of_its_time(source: Source[Any]) -> None:
     chance, fuzz = Random(f"{source.topic} {SEED}"), Fuzz(source, SEED)
-    for batch in fuzz.batches(3 * RECORDS, RECORDS):
+    for sent in fuzz.batches(4 * RECORDS, RECORDS):
+        batch = sent
         history = random_history(chance)
+        if chance.random() < 0.5:  # of a partition that was added: it opened when the broker had stamped the records
+            opened = pa.array([BEGIN_US + 9 * HOUR_US] * batch.num_rows).cast(INSTANT)
+            stamped = batch["timestamp"]
+            batch = batch.set_column(batch.schema.get_field_index("timestamp"), "timestamp", opened)
+            batch = batch.append_column(STAMPED_AT, stamped)
 
         (together,) = rows(source, iter([batch]), lambda _us, history=history: history)  # type: ignore[misc]
 

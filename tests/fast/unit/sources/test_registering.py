@@ -220,7 +220,7 @@ def test_a_store_that_is_not_registered_may_have_the_days_of_its_sightings(same:
 
 
 def restored(master: Path, kept: Any, *stores: Store) -> Any:
-    restore(str(master), kept, stores, skew=ONE_CLOCK)
+    restore(str(master), kept, stores, skew=ONE_CLOCK, are_read=True)
     return kept.bodies
 
 
@@ -253,6 +253,16 @@ def test_a_lost_registry_is_not_restored_with_another_currency_than_receipts_hav
 def test_a_registry_that_is_there_is_not_restored(receipts: Path) -> None:
     with pytest.raises(OperatorError, match="store `1` is registered, and not as in the file"):
         restored(receipts, RegistryTables(BEFORE), Store("1", "Europe/Prague", currency=CZK))
+
+
+def test_a_restored_registry_takes_stores_as_they_were_changed_since_before_anything_is_read(tmp_path: Path) -> None:
+    kept: Any = RegistryTables(BEFORE)
+    changed_since = replace(BEFORE, sensors=(Sensor("cam-1", "people_counts"),))
+
+    begins_at = restore(str(tmp_path), kept, [changed_since], skew=ONE_CLOCK, are_read=False)
+
+    assert begins_at is None  # what Kafka still has is read like that, too
+    assert kept.bodies == {"1": changed_since.to_json()}
 
 
 def test_stores_that_a_restored_registry_lacks_are_restored_beside_the_others(receipts: Path) -> None:

@@ -259,7 +259,7 @@ def test_a_lost_store_was_always_registered_unless_a_change_of_it_is_known(tmp_p
     remove(tables, ["1"], skew=ONE_CLOCK)
     lost = Store("2", "Asia/Tokyo", currency=JPY)
 
-    again = restore(str(tmp_path), tables, [STORE, lost], skew=ONE_CLOCK)
+    again = restore(str(tmp_path), tables, [STORE, lost], skew=ONE_CLOCK, are_read=True)
 
     assert again
     assert read_at(tables, T0, "2") == lost.terms
@@ -289,10 +289,12 @@ def test_a_version_of_which_rows_are_missing_is_not_read(table: str) -> None:
         StoreTables(tables).read()
 
 
-def test_a_version_that_is_removed_while_it_is_read_is_not_used() -> None:
+@pytest.mark.parametrize("removed", [[], ["1"]])
+def test_a_version_that_is_removed_while_it_is_read_is_not_used(removed: list[str]) -> None:
+    """Also one without any stores, of which no row is missing then."""
     tables: Any = RegistryTables(STORE)
-    died(tables, WITH_SENSOR)
-    tables.settle()
+    Registry(tables).save([WITH_SENSOR], removed=removed, skew=ONE_CLOCK)
+    Registry(tables).save((), removed=removed, skew=ONE_CLOCK)
 
     def meanwhile(query: str) -> None:
         if query.startswith("SELECT former_terms, replaced_stores"):
