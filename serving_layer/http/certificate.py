@@ -1,18 +1,21 @@
 """The certificate that this process shows to its clients. When its files change, it is read again without a restart."""
 
 import asyncio
+import math
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
 import structlog
-from prometheus_client import Counter
+from cryptography import x509
+from prometheus_client import Counter, Gauge
 
 RELOAD_SECONDS = 10.0
 """How often the files are looked at. A certificate is renewed days before the old one expires."""
 
 RELOADS = Counter("galatea_certificate_reloads", "Certificates that were read again, by whether it worked.", ("ok",))
+EXPIRES = Gauge("galatea_certificate_expires_seconds", "When the certificate that clients get expires, since 1970.")
 
 log = structlog.get_logger()
 
@@ -35,6 +38,7 @@ class ServerCertificate:
         self._seen, self._reloading = self._state(), Lock()
         self.context = self._read()
         """For TLS 1.2 and later. New connections use the certificate that was read last."""
+        self._show_expiry()
 
     async def follow(self) -> None:
         """Read the files again whenever they change, until cancelled. If they cannot be used, keep the certificate."""
@@ -56,6 +60,7 @@ class ServerCertificate:
                 log.warning("certificate.not_reloaded", files=self._files, message=str(error))
             else:
                 self._seen = state
+                self._show_expiry()
                 RELOADS.labels("yes").inc()
                 log.info("certificate.reloaded", file=self._files[0])
 
@@ -68,6 +73,15 @@ class ServerCertificate:
     def _load(self, context: ssl.SSLContext) -> None:
         # Without a password OpenSSL would ask for one on the terminal.
         context.load_cert_chain(*self._files, lambda: self._password)
+
+    def _show_expiry(self) -> None:
+        try:
+            own, *_ = x509.load_pem_x509_certificates(Path(self._files[0]).read_bytes())
+        except (OSError, ValueError) as error:  # OpenSSL has read it, so it is used
+            log.warning("certificate.expiry_unknown", file=self._files[0], message=str(error))
+            EXPIRES.set(math.nan)
+        else:
+            EXPIRES.set(own.not_valid_after_utc.timestamp())
 
     def _state(self) -> Sequence[tuple[int, int, int]]:
         """What changes when a file is written or replaced, also by a link that is turned to another one."""

@@ -5,6 +5,7 @@ import socket
 import ssl
 import time
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from cryptography import x509
+from prometheus_client import REGISTRY
 
 from deploy.secret_files import server_certificate
 from deploy.settings import Settings
@@ -140,9 +143,11 @@ def test_a_renewed_certificate_is_shown_without_a_restart(authority: Authority) 
         first = serial_shown(url, authority)
         certificate.reload()
         unchanged = serial_shown(url, authority)
-        authority.issue("server")
+        renewed = authority.issue("server", lasts=timedelta(days=40))
         certificate.reload()
 
+        ends = x509.load_pem_x509_certificate(Path(renewed.certificate).read_bytes()).not_valid_after_utc
+        assert REGISTRY.get_sample_value("galatea_certificate_expires_seconds") == ends.timestamp()
         assert unchanged == first
         assert serial_shown(url, authority) != first
 
