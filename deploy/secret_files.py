@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 import stat
+import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _OTHERS, _ROOT = 0o077, 0
 _OTHERS_BUT_GROUP_READS = 0o037
+RENEWAL_SECONDS = 2.0
+"""How long certificate and key may be of two pairs, while both are replaced."""
 _KIND = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----")
 
 
@@ -116,12 +119,29 @@ def checked_tls(prefix: str, tls: Tls, *, in_java: bool) -> Tls:
         check_certificates(f"{prefix}_CERTIFICATE_FILE", tls.certificate_file)
         _check_key(prefix, tls, read_private(f"{prefix}_KEY_FILE", Path(tls.key_file)), in_java=in_java)
     try:
-        tls.context()
+        _check_pair(tls)
     except OSError as error:  # of which an error of OpenSSL is a kind
         names = ", ".join(f"{prefix}_{name}" for name in ("CA_FILE", "CERTIFICATE_FILE", "KEY_FILE"))
         do = f"check that the key belongs to the certificate, and {prefix}_KEY_PASSWORD"
         raise OperatorError(f"the files of {names} cannot be used: {error}", do=do) from error
     return tls
+
+
+def _check_pair(tls: Tls) -> None:
+    """Load the files. A key that does not fit gets two seconds: the pair may just be renewed, one file after the other.
+
+    OSError if they cannot be used.
+    """
+    deadline = time.monotonic() + RENEWAL_SECONDS
+    while True:
+        try:
+            tls.context()
+        except OSError as error:
+            if getattr(error, "reason", "") != "KEY_VALUES_MISMATCH" or time.monotonic() > deadline:
+                raise
+            time.sleep(RENEWAL_SECONDS / 20)
+        else:
+            return
 
 
 def server_certificate(tls: "TlsSettings") -> "ServerCertificate | None":

@@ -6,6 +6,7 @@ import pickle
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from deploy.airflow.component import airflow, connections
 from deploy.cassandra import Address, Login
 from deploy.checks.environment import remote_findings
 from deploy.local.stack import components, status
+from deploy.secret_files import checked_tls, write_private
 from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
 from deploy.spark import executor_options
@@ -403,7 +405,20 @@ def test_a_wrong_password_of_a_key_is_refused(tmp_path: Path) -> None:
     assert "GALATEA_KAFKA_KEY_PASSWORD" in refused_files(settings).do
 
 
-def test_the_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
+def test_a_pair_that_is_just_renewed_is_waited_for(tmp_path: Path) -> None:
+    other, kept = Authority(tmp_path, "other").issue("other-client"), tmp_path / "kept.key"
+    tls = Tls("", other.certificate, str(kept))
+    kept.write_bytes(Path(certificates(tmp_path).kafka.key_file).read_bytes())
+    kept.chmod(0o600)
+    renewal = Timer(0.2, lambda: write_private(kept, Path(other.key).read_text()))
+    renewal.start()
+
+    assert checked_tls("GALATEA_TLS", tls, in_java=False) == tls
+    renewal.join()
+
+
+def test_the_key_of_another_certificate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_files, "RENEWAL_SECONDS", 0.1)
     other = Authority(tmp_path, "other").issue("other-client")
 
     error = refused_files(certificates(tmp_path).replace(kafka_key_file=other.key))
