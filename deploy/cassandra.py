@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,7 +19,7 @@ from cassandra.policies import (
 from cassandra.query import named_tuple_factory
 
 from master_dataset.cassandra_tables import unread_rights
-from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
+from master_dataset.errors import CassandraAccessError, CassandraUnavailableError, OperatorError
 from master_dataset.tls import GUIDE, Tls, TlsNames
 
 Args = ParamSpec("Args")
@@ -193,6 +194,18 @@ def _explained(execute: Callable[Args, Answer], address: Address) -> Callable[Ar
             raise CassandraAccessError(message, do=f"grant the right: {GUIDE}#rights-in-cassandra") from error
 
     return explained
+
+
+def refuse_wrong_clock(session: Session, most: timedelta) -> None:
+    """Raise OperatorError if the clocks of this machine and of the node that answers differ by more than that."""
+    began = datetime.now(UTC)
+    there = session.execute("SELECT toTimestamp(now()) AS clock FROM system.local").one().clock.replace(tzinfo=UTC)
+    ahead, behind = began - there, there - datetime.now(UTC)
+    if max(ahead, behind) > most:
+        seconds, side = max((ahead.total_seconds(), "ahead of"), (behind.total_seconds(), "behind"))
+        found = f"the clock of this machine is {seconds:,.1f} s {side} that of Cassandra"
+        message = f"{found}, and at most {most.total_seconds():g} s is allowed"
+        raise OperatorError(message, do="synchronise the clocks (NTP), then run it again; nothing was changed")
 
 
 @cache

@@ -33,7 +33,7 @@ def load(
 ) -> None:
     """Register the stores in FILE, or change registered ones."""
     from deploy.backup.mark import refuse_unfinished_restore
-    from deploy.cassandra import session_of
+    from deploy.cassandra import refuse_wrong_clock, session_of
     from deploy.services.releases import are_records_read
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
@@ -44,6 +44,7 @@ def load(
     new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
     to = settings.paths.master_uri, session_of(settings.cassandra.address), stores
     refuse_unfinished_restore(to[1])
+    refuse_wrong_clock(to[1], skew)
     if is_lost:
         begins_at = restore(*to, skew=skew, are_read=are_records_read(to[1]))
     else:
@@ -73,7 +74,7 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Show what it means to remove stores from the registry, or remove them with --yes. Their events stay."""
-    from deploy.cassandra import session_of
+    from deploy.cassandra import refuse_wrong_clock, session_of
     from deploy.wiring import alert_service_of
     from master_dataset.errors import UnknownNameError
     from master_dataset.registry.registration import remove as take_out
@@ -95,8 +96,9 @@ def remove(
     }
     begins_at: datetime | None = None
     if is_meant:
-        ids, skew = [each.id for each in chosen], settings.layers.skew
-        begins_at = take_out(session_of(settings.cassandra.address), ids, skew=skew)
+        session, skew = session_of(settings.cassandra.address), settings.layers.skew
+        refuse_wrong_clock(session, skew)
+        begins_at = take_out(session, [each.id for each in chosen], skew=skew)
     if as_json:
         shown = [
             {"id": each.id, "tenant": each.tenant, "has_events": each.id in with_events, "rules": rules_of[each.id]}

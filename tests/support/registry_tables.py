@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,6 +82,7 @@ class RegistryTables:
             "SELECT version, count": lambda: [self.current] if self.current else [],
             "SELECT version FROM store_sets": lambda: [self.current] if self.current else [],
             "SELECT version FROM registry_versions": lambda: [SimpleNamespace(version=1)] if self.former else [],
+            "SELECT toTimestamp(now())": lambda: SimpleNamespace(clock=datetime.now(UTC).replace(tzinfo=None)),
             "SELECT body FROM stores": lambda: [SimpleNamespace(body=each.to_json()) for each in self.former],
             "SELECT former_terms, replaced_stores": lambda: self._change(said[0], level),
             "INSERT INTO registry_changes": lambda: self._announce(query, said),

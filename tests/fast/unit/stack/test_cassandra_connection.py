@@ -3,8 +3,9 @@
 import pickle
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy
 from cassandra.query import named_tuple_factory
 
 from deploy import cassandra
-from deploy.cassandra import Address, Login, connect
+from deploy.cassandra import Address, Login, connect, refuse_wrong_clock
 from deploy.schema import migrate
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError, OperatorError
@@ -288,3 +289,19 @@ def test_rows_have_the_names_of_their_columns_as_the_driver_gives_them() -> None
     assert named == rows
     assert [each._asdict() for each in named] == [each._asdict() for each in named_tuple_factory(columns, rows)]
     assert type(cassandra.named_rows(columns, rows)[0]) is type(named[0])  # no class is made again
+
+
+@pytest.mark.parametrize(("seconds", "side"), [(-9.0, "ahead of"), (9.0, "behind")])
+def test_a_wrong_clock_is_refused(seconds: float, side: str) -> None:
+    """`seconds`: how far that of Cassandra is ahead of this machine's."""
+
+    class Node:
+        def execute(self, _query: str) -> Any:
+            clock = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=seconds)
+            return SimpleNamespace(one=lambda: SimpleNamespace(clock=clock))
+
+    node: Any = Node()
+    refuse_wrong_clock(node, timedelta(seconds=10))
+
+    with pytest.raises(OperatorError, match=f"the clock of this machine is 9.0 s {side} that of Cassandra"):
+        refuse_wrong_clock(node, timedelta(seconds=8))
