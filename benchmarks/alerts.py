@@ -21,6 +21,7 @@ from benchmarks.traffic import ReceiptStream, in_background
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.registry.store_tables import Edit
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.alerts.alert import ALERTS_TOPIC
@@ -61,7 +62,7 @@ def _register(settings: "Settings", stores: int) -> None:
     """Stores and the rule hold when this is over."""
     session = local.cassandra(settings)
     named = [str(number) for number in (*range(1, traffic.STORES + 1), *range(FIRST_STORE, FIRST_STORE + stores))]
-    Registry(session).save([Store(id=each, timezone="UTC") for each in named], skew=settings.layers.skew)
+    Registry(session).save(Edit([Store(id=each, timezone="UTC") for each in named]), settings.layers.skew)
     versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
     last = versions.add("rule", "default/any", msgspec.json.encode(parse_rule(RULE)).decode())
 

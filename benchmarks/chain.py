@@ -28,6 +28,7 @@ from benchmarks.master import Shape
 from benchmarks.report import Measured, percentile
 from deploy.cassandra import session_of
 from master_dataset.registry.registry import Registry
+from master_dataset.registry.store_tables import Edit
 from master_dataset.registry.stores import Store
 from views.core.cut import seconds
 from views.core.local_time import first_instant
@@ -85,7 +86,7 @@ def published(
         with local.running(settings, "kafka", "cassandra"):  # the rebuild asks which partitions are open
             session = session_of(settings.cassandra.address)
             stores = [_store(number) for number in range(1, shape.stores + 1)]
-            Registry(session).save(stores, skew=settings.layers.skew)
+            Registry(session).save(Edit(stores), settings.layers.skew)
             history.rebuild()
             export_published(
                 session,

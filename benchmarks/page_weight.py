@@ -9,6 +9,7 @@ import httpx
 from benchmarks import local
 from benchmarks.report import Measured
 from master_dataset.registry.registry import Registry
+from master_dataset.registry.store_tables import Edit
 from master_dataset.registry.stores import Store
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _LINKED = re.compile(r'(?:src|href)="(/static/[^"]+)"')
 
 def weighed(settings: "Settings") -> Iterator[Measured]:
     """The heaviest of those that show numbers, without compression."""
-    Registry(local.cassandra(settings)).save([Store(id=SHOP, timezone="UTC")], skew=settings.layers.skew)
+    Registry(local.cassandra(settings)).save(Edit([Store(id=SHOP, timezone="UTC")]), settings.layers.skew)
     base = f"http://127.0.0.1:{settings.api.port}"
     with httpx.Client(base_url=base, trust_env=False, timeout=60) as client:
         weights = {path: weight_without_data(client, path) for path in PAGES}

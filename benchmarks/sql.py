@@ -27,6 +27,7 @@ from benchmarks.report import Measured, percentile
 from benchmarks.traffic import STORES, ReceiptStream, in_background
 from deploy.cassandra import session_of
 from master_dataset.registry.registry import Registry
+from master_dataset.registry.store_tables import Edit
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.sql.authentication import DEFAULT_TENANT
@@ -53,8 +54,8 @@ DASHBOARD = (
 
 def sql_beside_rest(settings: "Settings") -> Iterator[Measured]:
     """On a running stack that has archived receipts of yesterday."""
-    stores = (Store(id=str(number), timezone="UTC") for number in range(1, STORES + 1))
-    Registry(session_of(settings.cassandra.address)).save(stores, skew=settings.layers.skew)
+    stores = [Store(id=str(number), timezone="UTC") for number in range(1, STORES + 1)]
+    Registry(session_of(settings.cassandra.address)).save(Edit(stores), settings.layers.skew)
     rebuild("--wait")  # these receipts are too old for the speed layer
     yield _a_day(settings)
     with in_background(ReceiptStream(settings, POS_TRANSACTIONS.topic, PER_SECOND)):

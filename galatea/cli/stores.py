@@ -34,7 +34,6 @@ def load(
     """Register the stores in FILE, or change registered ones."""
     from deploy.backup.mark import refuse_unfinished_restore
     from deploy.cassandra import refuse_wrong_clock, session_of
-    from deploy.services.releases import are_records_read
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
     from serving_layer.responses.encoding import iso_instant
@@ -46,7 +45,7 @@ def load(
     refuse_unfinished_restore(to[1])
     refuse_wrong_clock(to[1], skew)
     if is_lost:
-        begins_at = restore(*to, skew=skew, are_read=are_records_read(to[1]))
+        begins_at = restore(*to, skew=skew, replaces=_was_just_restored(to[1]))
     else:
         with ProgressSteps("stores", transient=True) as steps:
             begins_at = register(*to, partial(_archived, settings, steps), skew=skew)
@@ -58,6 +57,16 @@ def load(
         print_message(f"  new tenants: {', '.join(sorted(new))}")
     if begins_at:
         print_message(f"  records that are received from {begins_at:%H:%M:%S} UTC on are read accordingly")
+
+
+def _was_just_restored(session: "Session") -> bool:
+    """Whether a backup was restored, and no record has been read since."""
+    from deploy.services.releases import are_records_read
+    from views.control.publication import PointerRow
+
+    pointer = PointerRow(session)
+    published = pointer.publication(pointer.read().publication)
+    return published is not None and published.is_restored and not are_records_read(session)
 
 
 def _archived(settings: Settings, steps: ProgressSteps) -> None:

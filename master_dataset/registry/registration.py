@@ -1,5 +1,6 @@
 """Registers stores, and refuses changes that would alter the meaning of past numbers."""
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -9,9 +10,17 @@ import pyarrow.compute as pc
 
 from master_dataset.delta.dataset import arrow_dataset, scan
 from master_dataset.delta.tables import MasterTables
-from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError, UnknownNameError
+from master_dataset.errors import (
+    CassandraUnavailableError,
+    CurrencyFixedError,
+    DayFixedError,
+    OperatorError,
+    StoresChangedError,
+    UnknownNameError,
+)
 from master_dataset.parsing.results import UNIX_EPOCH
-from master_dataset.registry.registry import Registry
+from master_dataset.registry.registry import Registry, wait_for
+from master_dataset.registry.store_tables import Edit
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms, business_date
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -22,6 +31,9 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 _MILLISECOND = timedelta(milliseconds=1)
+UNDO_SECONDS = 60.0
+"""For how long a load that is refused tries to undo what it has registered: another one may not be complete."""
+_PAUSE_SECONDS = 0.5
 
 
 def _nothing_was_sent() -> None:
@@ -56,27 +68,30 @@ def register(
         StoresChangedError, CassandraUnavailableError: See `Registry.save`.
         GalateaError: What `archived` raises.
 
-    After any of them, the stores are as they were before, unless Cassandra does not answer.
+        OperatorError: It was refused, and could not be undone.
+
+    After all others, the stores are as they were before, unless Cassandra does not answer.
     """
     if _read_otherwise(stores, Registry(session).settled()):
         archived()
-    registered = dict(Registry(session).settled())  # the wait may have been long
+    registry = Registry(session)  # the wait may have been long
+    registered = dict(registry.settled())
     changed = _read_otherwise(stores, registered)
     _check_registered(master_uri, [(registered[store.id], store) for store in stores if store.id in registered])
     unregistered = [store for store in stores if store.id not in registered]
     _check_currencies(master_uri, unregistered)
     _check_days(master_uri, unregistered)
-    begins_at = Registry(session).save(stores, skew=skew)
-    if not changed:
-        return begins_at
+    change = registry.switch(Edit(stores), skew, on=registry.version)
     try:
-        archived()
-        _check_currencies(master_uri, [now for was, now in changed if was.currency != now.currency])
-        _check_days(master_uri, [now for was, now in changed if _day(was) != _day(now.terms)])
-    except BaseException:
-        _undo(session, stores, registered, skew)
+        wait_for(change, skew)
+        if change is not None:
+            archived()
+            _check_currencies(master_uri, [now for was, now in changed if was.currency != now.currency])
+            _check_days(master_uri, [now for was, now in changed if _day(was) != _day(now.terms)])
+    except BaseException as error:
+        _undo(session, stores, registered, skew, error)
         raise
-    return begins_at
+    return change.at if change else None
 
 
 def _read_otherwise(stores: Sequence[Store], registered: Mapping[str, Store]) -> Sequence[tuple[Terms, Store]]:
@@ -85,21 +100,39 @@ def _read_otherwise(stores: Sequence[Store], registered: Mapping[str, Store]) ->
     return [(was, store) for was, store in zip(former, stores, strict=True) if was != store.terms]
 
 
-def _undo(session: "Session", stores: Sequence[Store], registered: Mapping[str, Store], skew: timedelta) -> None:
-    """Register stores as they were, unless another load has changed them since."""
-    now = Registry(session).settled()
-    own = [store.id for store in stores if now.get(store.id) == store]
-    before = [registered[id_] for id_ in own if id_ in registered]
-    Registry(session).save(before, removed=[id_ for id_ in own if id_ not in registered], skew=skew)
+def _undo(
+    session: "Session", stores: Sequence[Store], registered: Mapping[str, Store], skew: timedelta, why: BaseException
+) -> None:
+    """Register stores as they were, unless another load has changed them since. It may have to wait for that one.
+
+    OperatorError if that is not possible.
+    """
+    deadline = time.monotonic() + UNDO_SECONDS
+    while True:
+        try:
+            registry = Registry(session)
+            now = registry.settled()
+            own = [store.id for store in stores if now.get(store.id) == store]
+            before = [registered[id_] for id_ in own if id_ in registered]
+            removed = [id_ for id_ in own if id_ not in registered]
+            registry.save(Edit(before, removed), skew, on=registry.version)
+        except (StoresChangedError, CassandraUnavailableError) as error:
+            if time.monotonic() > deadline:
+                message = f"{why}; the load could not be undone ({error.message}), so the stores are as in the file"
+                raise OperatorError(message, do="load the stores as they were before") from why
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 def restore(
-    master_uri: str, session: "Session", stores: Sequence[Store], *, skew: timedelta, are_read: bool
+    master_uri: str, session: "Session", stores: Sequence[Store], *, skew: timedelta, replaces: bool
 ) -> datetime | None:
     """Save stores as they were, after the registry or a part of it was lost: their events were read with these terms.
 
     So are records that Kafka still has, unless a change of the store is known. `skew`, and what is returned: as of
-    `register`. `are_read`: a process may be reading records, so stores that are registered are not replaced.
+    `register`. `replaces`: stores that are registered in another way are replaced, which is right after a backup was
+    restored, as long as no record has been read since.
 
     Raises:
         OperatorError: One of them is registered in another way, so it is not lost.
@@ -109,11 +142,12 @@ def restore(
     registered = registry.settled()
     lost = [store for store in stores if registered.get(store.id) != store]
     for store in lost:
-        if are_read and store.id in registered:
+        if store.id in registered and not replaces:
             message = f"store `{store.id}` is registered, and not as in the file, so it is not lost"
-            raise OperatorError(message, do="galatea stores load, without --restore")
+            do = "galatea stores load, without --restore; after `galatea restore`: stop archive and speed layer first"
+            raise OperatorError(message, do=do)
     _check_currencies(master_uri, lost)
-    return registry.save(lost, skew=skew, are_lost=True)
+    return registry.save(Edit(lost, are_lost=True), skew, on=registry.version)
 
 
 def _check_registered(master_uri: str, changes: Sequence[tuple[Store, Store]]) -> None:
@@ -172,7 +206,7 @@ def remove(session: "Session", stores: Sequence[str], *, skew: timedelta) -> dat
     for store in stores:
         if store not in known:
             raise UnknownNameError("store", store, known)
-    return registry.save((), removed=stores, skew=skew)
+    return registry.save(Edit(removed=stores), skew, on=registry.version)
 
 
 def stores_with_events(master_uri: str, stores: Iterable[str]) -> set[str]:

@@ -5,13 +5,13 @@ changed. `save` returns once every reader has seen the stores, and later records
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from master_dataset.errors import CassandraUnavailableError, StoresChangedError
-from master_dataset.registry.store_tables import Registered, StoreTables
+from master_dataset.registry.store_tables import Change, Edit, Registered, StoreTables
 from master_dataset.registry.stores import Store
 from master_dataset.registry.terms_history import TermsHistory, TermsOf, TermsUntil, microseconds
 
@@ -97,16 +97,18 @@ class Registry:
     def _use(self, found: Registered) -> None:
         self._found, self._stores, self._history = found, found.stores(), found.history()
 
-    def save(
-        self, stores: Iterable[Store], *, skew: timedelta, removed: Collection[str] = (), are_lost: bool = False
-    ) -> datetime | None:
+    @property
+    def version(self) -> str:
+        """The version that `settled` has read."""
+        return self._found.version
+
+    def save(self, edit: Edit, skew: timedelta, on: str | None = None) -> datetime | None:
         """Register stores and remove others, all or none. Returns when every reader knows, and the change has begun.
 
         Args:
-            stores: To register.
+            edit: What to change.
             skew: How far the clocks of brokers and of this machine may differ.
-            removed: Ids of stores to remove.
-            are_lost: See `StoreTables.load`.
+            on: The version that is to be changed; None: whatever is registered.
 
         Returns:
             Records that are received from then on are read in the new way; None: all are read as before.
@@ -116,22 +118,34 @@ class Registry:
             CassandraUnavailableError: It was too slow, so that nothing was changed; or it did not answer, and whether
                 anything was changed is unknown.
         """
-        wanted = list(stores)
+        change = self.switch(edit, skew, on)
+        wait_for(change, skew)
+        return change.at if change else None
+
+    def switch(self, edit: Edit, skew: timedelta, on: str | None = None) -> Change | None:
+        """As `save`, but return as soon as the change is confirmed; None: records are read as before."""
+        replaceable = None if on is None else {on}
         for patience in (1, 2, 4):
             answered, began = timedelta(seconds=patience * ANSWER_SECONDS), _clocks()
-            lead = skew + answered + timedelta(seconds=REFRESH_SECONDS) + _ROUNDED
-            change = self._tables.load(wanted, removed, lead=lead, are_lost=are_lost)
-            if change is None:
-                time.sleep(2 * REFRESH_SECONDS)
-                return None
-            left = change.at - skew - timedelta(seconds=REFRESH_SECONDS) - datetime.now(UTC)
-            if self._tables.decide(change, confirm=left > timedelta(0) and not _stepped_back(began)):
-                time.sleep(max(0.0, (change.at + skew - datetime.now(UTC)).total_seconds()))
-                return change.at
+            margin = skew + timedelta(seconds=REFRESH_SECONDS)
+
+            def is_in_time(change: Change, margin: timedelta = margin, began: tuple[float, float] = began) -> bool:
+                return datetime.now(UTC) < change.at - margin and not _stepped_back(began)
+
+            change = self._tables.load(edit, margin + answered + _ROUNDED, is_in_time, replaceable)
+            if change is None or change.is_confirmed:
+                return change
+            replaceable = {change.version}
         with suppress(StoresChangedError, CassandraUnavailableError):
-            self._tables.load((), lead=lead)  # readers that know no changes see what counts, too
+            self._tables.load(Edit(), margin, on=replaceable)  # readers that know no changes see what counts, too
         message = f"Cassandra took more than {answered.total_seconds():g} s to switch to the registered stores."
         raise CassandraUnavailableError(message, do="Load them again when `galatea status` is good. Nothing changed.")
+
+
+def wait_for(change: Change | None, skew: timedelta) -> None:
+    """Wait until every reader knows what was loaded, and until the change has begun on every broker."""
+    ahead = (change.at + skew - datetime.now(UTC)).total_seconds() if change else 2 * REFRESH_SECONDS
+    time.sleep(max(0.0, ahead))
 
 
 def _clocks() -> tuple[float, float]:

@@ -12,7 +12,7 @@ is first decides, by compare-and-set, and all others follow. After a rejection, 
 the version has kept them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from cassandra import ConsistencyLevel
 from cassandra.concurrent import execute_concurrent_with_args
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.errors import CassandraUnavailableError, RequestError, StoresChangedError
+from master_dataset.errors import CassandraUnavailableError, OperatorError, RequestError, StoresChangedError
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.registry.tenants import ALL_TENANTS
 from master_dataset.registry.terms_history import FormerTerms, TermsHistory
@@ -48,6 +48,8 @@ _IN_FLIGHT = 32
 _REMEMBERED = timedelta(days=400)
 """For how long former terms are kept: longer than a topic keeps records that may be read again."""
 _MILLISECOND = timedelta(milliseconds=1)
+_FAR = timedelta(minutes=1)
+"""More than the time that loads get differs."""
 
 
 class Change(NamedTuple):
@@ -108,8 +110,22 @@ class Registered(NamedTuple):
         return self._replace(change=self.change and self.change._replace(is_confirmed=is_confirmed))
 
 
+class Edit(NamedTuple):
+    """What a load changes.
+
+    Attributes:
+        stores: Stores to register, or to change.
+        removed: Ids of stores to remove.
+        are_lost: Records of these stores were always read like that, if no change of them is known.
+    """
+
+    stores: Sequence[Store] = ()
+    removed: Collection[str] = ()
+    are_lost: bool = False
+
+
 class StoreTables(VersionedTables):
-    """Loads stores. All methods raise CassandraUnavailableError."""
+    """Loads and reads stores. Methods that write raise CassandraUnavailableError, others the driver's errors."""
 
     kind, versions, counts = "stores", "store_sets", ("count",)
     blocks, partition, changed = "registered_stores", ("tenant", "version"), StoresChangedError
@@ -140,38 +156,46 @@ class StoreTables(VersionedTables):
         self._remove_change = prepare("DELETE FROM registry_changes WHERE version = ?")
 
     def load(
-        self, stores: Iterable[Store], removed: Collection[str] = (), *, lead: timedelta, are_lost: bool = False
+        self,
+        edit: Edit,
+        lead: timedelta,
+        in_time: Callable[[Change], bool] | None = None,
+        on: Collection[str] | None = None,
     ) -> Change | None:
         """Register stores, or change registered ones, and remove others: all of it or nothing.
 
         Args:
-            stores: To register.
-            removed: Ids of stores to remove.
+            edit: What to change.
             lead: After how long records are read in the new way, counted from when everything is staged.
-            are_lost: Records of these stores were read like that, if no change of them is known.
+            in_time: Whether a change may still be confirmed; None: the caller decides about it.
+            on: The versions that the new one may replace; None: any.
 
         Returns:
-            The change, which is to be confirmed with `decide`; None if records are read as before.
+            The change, and what is decided about it; None if records are read as before.
 
         Raises:
             StoresChangedError: Another load was faster, or has not decided yet.
+            OperatorError: A change begins so late that the clock of its load was wrong.
         """
         announced: Change | None = None
 
         def stage(version: str, before: Any) -> Sequence[int]:  # noqa: ANN401 - a row of the driver
             nonlocal announced
             known = self.settled(self.of(before) if before else Registered("", self._before_versions()))
+            if on is not None and known.version not in on:
+                raise self.overtaken(ALL_TENANTS)
             registered, history = known.stores(), known.history()
-            wanted = {id_: store for id_, store in registered.items() if id_ not in removed}
-            wanted |= {store.id: store for store in stores}
+            wanted = {id_: store for id_, store in registered.items() if id_ not in edit.removed}
+            wanted |= {store.id: store for store in edit.stores}
             changed = [
                 id_
                 for id_ in sorted(registered.keys() | wanted.keys())
                 if _terms(registered.get(id_)) != _terms(wanted.get(id_))
-                if not are_lost or history.knows(id_)
+                if not edit.are_lost or history.knows(id_)
             ]
             replaced = {id_: registered.get(id_) for id_ in changed}
             former = _remembered(history.former)
+            _refuse_late(former, lead)
             self._stage(version, wanted.values(), replaced, former)
             newest = max((each.until for each in former), default=datetime.min.replace(tzinfo=UTC))
             at = max(_whole(datetime.now(UTC) + lead), newest + _MILLISECOND) if changed else None
@@ -179,7 +203,11 @@ class StoreTables(VersionedTables):
             announced = Change(version, at, replaced=replaced) if at else None
             return (len(wanted),)
 
-        self.load_version(ALL_TENANTS, stage)
+        loaded = self.switch_version(ALL_TENANTS, stage)
+        if announced is not None and in_time is not None:
+            is_confirmed = self.decide(announced, confirm=in_time(announced))
+            announced = announced._replace(is_confirmed=bool(is_confirmed))
+        self.remove_old(ALL_TENANTS, loaded)
         return announced
 
     def _stage(
@@ -233,7 +261,8 @@ class StoreTables(VersionedTables):
         if is_confirmed is None and change.at <= datetime.now(UTC):
             is_confirmed = self.decide(change, confirm=False)
         if is_confirmed is None:
-            raise self.overtaken(ALL_TENANTS)
+            message = "Another load of stores is not complete."
+            raise self.changed(message, do=f"Load the stores again after {change.at:%H:%M:%S} UTC.")
         return known.decided(is_confirmed=is_confirmed)
 
     def of(self, row: Any) -> Registered:  # noqa: ANN401 - a row of the driver
@@ -250,7 +279,7 @@ class StoreTables(VersionedTables):
             for each in self._session.execute(self._terms, (ALL_TENANTS, version))
         ]
         found = len(loaded) + len(replaced) + len(former)
-        expected = row.count + ((said.replaced_stores + said.former_terms) if said else 0)
+        expected = row.count + ((said.replaced_stores or 0) + (said.former_terms or 0) if said else 0)
         if found != expected:
             message = f"{found} of {expected} rows about registered stores were read."
             raise CassandraUnavailableError(message, do="Try again; `galatea status` says what is wrong.")
@@ -310,6 +339,14 @@ def _remembered(former: Sequence[FormerTerms]) -> Sequence[FormerTerms]:
     """Those that may still be needed, and the newest of each store, by which a store is known; in their order."""
     newest, oldest = {each.store: each.until for each in former}, datetime.now(UTC) - _REMEMBERED
     return [each for each in former if each.until > oldest or each.until == newest[each.store]]
+
+
+def _refuse_late(former: Sequence[FormerTerms], lead: timedelta) -> None:
+    """Raise OperatorError if a change lies so far ahead that all later ones would have to wait for it."""
+    newest = max((each.until for each in former), default=None)
+    if newest and newest > datetime.now(UTC) + lead + _FAR:
+        message = f"a change of the registered stores begins only at {newest:%Y-%m-%d %H:%M:%S} UTC"
+        raise OperatorError(message, do="a clock was wrong when it was loaded; load the stores again after that time")
 
 
 def _whole(at: datetime) -> datetime:

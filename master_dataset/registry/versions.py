@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import structlog
 from cassandra import ConsistencyLevel
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
@@ -23,14 +24,25 @@ if TYPE_CHECKING:
 
 _ABANDONED = timedelta(days=1)
 """After this time, the blocks of a load that never switched are removed."""
+log = structlog.get_logger()
 
 
 class LoadedVersion(NamedTuple):
-    """A version that is current now. `counts`: the values of its own columns."""
+    """A version that is current now.
+
+    Attributes:
+        version: Its name.
+        counts: The values of its own columns.
+        loaded_at: When it was loaded.
+        previous: The version that it has replaced; empty if there was none.
+        outdated: The one before that, which nobody reads any more; likewise.
+    """
 
     version: str
     counts: Sequence[int]
     loaded_at: datetime
+    previous: str = ""
+    outdated: str = ""
 
 
 Stage = Callable[[str, Any], Sequence[int]]
@@ -82,12 +94,20 @@ class VersionedTables(ABC):
         Raises:
             RequestError: What `stage` raises, or `changed` if another load was faster.
         """
+        loaded = self.switch_version(tenant, stage)
+        self.remove_old(tenant, loaded)
+        return loaded
+
+    def switch_version(self, tenant: str, stage: Stage) -> LoadedVersion:
+        """As `load_version`; call `remove_old` afterwards."""
         try:
-            return self._load_version(tenant, stage)
+            return self._switch_version(tenant, stage)
         except CASSANDRA_UNAVAILABLE as error:
-            message = f"Cassandra did not answer: {type(error).__name__}."
-            do = f"Load the {self.kind} again; it is safe to repeat."
-            raise CassandraUnavailableError(message, do=do) from error
+            raise self._unanswered(type(error).__name__) from error
+
+    def _unanswered(self, why: str) -> CassandraUnavailableError:
+        message = f"Cassandra did not answer: {why}."
+        return CassandraUnavailableError(message, do=f"Load the {self.kind} again; it is safe to repeat.")
 
     @abstractmethod
     def remove_version(self, tenant: str, version: str) -> None:
@@ -98,38 +118,47 @@ class VersionedTables(ABC):
         message = f"Another load has changed the {self.kind} of tenant `{tenant}` in the meantime."
         return self.changed(message, do=f"Load the {self.kind} again; nothing of this load was kept.")
 
-    def _load_version(self, tenant: str, stage: Stage) -> LoadedVersion:
+    def _switch_version(self, tenant: str, stage: Stage) -> LoadedVersion:
         before = self.current(tenant)
         version = f"{time.time_ns() // 10**6:013d}-{uuid.uuid4().hex}"
         try:
-            loaded = LoadedVersion(version, stage(version, before), datetime.now(UTC))
+            found = (before.version, before.previous) if before else ("", "")
+            loaded = LoadedVersion(version, stage(version, before), datetime.now(UTC), *found)
         except BaseException:
             self.remove_version(tenant, version)
             raise
-        former = before.version if before else ""
-        self._put(tenant, loaded, former)
-        self._remove_old(tenant, {version, former}, before.previous if before else "")
+        self._put(tenant, loaded)
         return loaded
 
-    def _put(self, tenant: str, loaded: LoadedVersion, former: str) -> None:
+    def _put(self, tenant: str, loaded: LoadedVersion) -> None:
+        former = loaded.previous
         fields = (loaded.version, *loaded.counts, loaded.loaded_at, former)
         switch = self._switch.bind((*fields, tenant, former)) if former else self._first.bind((tenant, *fields))
+        unknown: Exception | None = None
         try:
             applied = self._session.execute(switch).one().applied
-        except CASSANDRA_UNAVAILABLE:  # whether it was written is unknown; a serial read settles it
-            applied = False
+        except CASSANDRA_UNAVAILABLE as error:  # whether it was written is unknown; a serial read may settle it
+            applied, unknown = False, error
         if not applied:
             settle = self._session.prepare(f"SELECT version FROM {self.versions} WHERE tenant = ?")
             settle.consistency_level = ConsistencyLevel.SERIAL
             row = self._session.execute(settle, (tenant,)).one()
             if row is None or row.version != loaded.version:
+                if unknown is not None:  # a node that was suspended may still apply it: its blocks stay
+                    raise self._unanswered(type(unknown).__name__) from unknown
                 self.remove_version(tenant, loaded.version)
                 raise self.overtaken(tenant)
 
-    def _remove_old(self, tenant: str, kept: set[str], previous: str) -> None:
-        """Remove the version before the one just replaced, which readers may still use, and abandoned ones."""
+    def remove_old(self, tenant: str, loaded: LoadedVersion) -> None:
+        """Remove the version before the one just replaced, which readers may still use, and abandoned ones.
+
+        If Cassandra does not answer, a later load does it.
+        """
         oldest = f"{int((datetime.now(UTC) - _ABANDONED).timestamp() * 1000):013d}"
-        rows: Any = self._session.execute(f"SELECT DISTINCT {', '.join(self.partition)} FROM {self.blocks}")
-        old = {row.version for row in rows if row.tenant == tenant and row.version < oldest} - kept
-        for version in old | ({previous} - {""}):
-            self.remove_version(tenant, version)
+        try:
+            rows: Any = self._session.execute(f"SELECT DISTINCT {', '.join(self.partition)} FROM {self.blocks}")
+            old = {row.version for row in rows if row.tenant == tenant and row.version < oldest}
+            for version in (old | {loaded.outdated}) - {loaded.version, loaded.previous, ""}:
+                self.remove_version(tenant, version)
+        except CASSANDRA_UNAVAILABLE as error:
+            log.warning("versions.not_removed", kind=self.kind, error=type(error).__name__)

@@ -19,6 +19,7 @@ from deploy.secrets_key import alert_signatures_of
 from deploy.settings import Settings
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.registry.store_tables import Edit
 from master_dataset.registry.stores import Store
 from tests.integration.conftest import PATIENCE_SECONDS, settings_of
 from tests.integration.test_ledger import Sent
@@ -48,7 +49,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
     ensure_jars(found)
     with Stack(found, only=["kafka", "cassandra"]):
         session = session_of(found.cassandra.address)
-        Registry(session).save([SHOP], skew=ONE_CLOCK)
+        Registry(session).save(Edit([SHOP]), ONE_CLOCK)
         past = RuleVersions(session, timedelta(), now=lambda: NOW - 3 * DAY)
         past.add("store", SHOP.id, SHOP.to_json())
         for rule in (RULE, HOURLY):

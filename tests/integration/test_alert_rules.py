@@ -17,6 +17,7 @@ from deploy.local.stack import Stack
 from deploy.settings import Settings
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.registry.store_tables import Edit
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import AlertListing, AlertListPage, AlertsRequest
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
@@ -36,7 +37,7 @@ def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path
     with Stack(settings, only=["kafka", "cassandra", "alerts"]):
         session = session_of(settings.cassandra.address)
         store = Store(id="1", timezone="UTC")
-        Registry(session).save([store], skew=ONE_CLOCK)
+        Registry(session).save(Edit([store]), ONE_CLOCK)
         rules = AlertRules(RuleTables(RuleVersions(session, timedelta(seconds=2))))
         author = RuleAuthor("default", {"1": store})
         first = rules.create(author, RULE)

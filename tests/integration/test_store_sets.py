@@ -11,7 +11,7 @@ from master_dataset.errors import StoresChangedError
 from master_dataset.registry import registry
 from master_dataset.registry.registry import Registry, store_terms
 from master_dataset.registry.rule_versions import RuleEdit, RuleVersions
-from master_dataset.registry.store_tables import Change
+from master_dataset.registry.store_tables import Change, Edit
 from master_dataset.registry.store_tables import StoreTables as LoadedStores
 from master_dataset.registry.stores import Sensor, Store
 from master_dataset.registry.terms_history import microseconds
@@ -42,9 +42,9 @@ def served(session: Session) -> tuple[str, dict[str, Store]]:
 def test_every_load_is_a_version_of_all_stores(shared_cassandra: Session) -> None:
     session = shared_cassandra
     before, _ = served(session)
-    Registry(session).save([ONE, OTHER], skew=ONE_CLOCK)
+    Registry(session).save(Edit([ONE, OTHER]), ONE_CLOCK)
     loaded, stores = served(session)
-    Registry(session).save((), removed=[ONE.id], skew=ONE_CLOCK)
+    Registry(session).save(Edit(removed=[ONE.id]), ONE_CLOCK)
     removed, left = served(session)
 
     assert len({before, loaded, removed}) == 3
@@ -54,16 +54,16 @@ def test_every_load_is_a_version_of_all_stores(shared_cassandra: Session) -> Non
 
 def test_a_load_that_was_overtaken_changes_nothing(shared_cassandra: Session) -> None:
     class Slow(LoadedStores):
-        def load_version(self, tenant: str, stage: object) -> object:  # type: ignore[override]
+        def switch_version(self, tenant: str, stage: object) -> object:  # type: ignore[override]
             def staged(version: str, before: object) -> object:
                 counts = stage(version, before)  # type: ignore[operator]
-                LoadedStores(shared_cassandra).load([OTHER], lead=ONE_CLOCK)
+                LoadedStores(shared_cassandra).load(Edit([OTHER]), lead=ONE_CLOCK)
                 return counts
 
-            return super().load_version(tenant, staged)  # type: ignore[arg-type]
+            return super().switch_version(tenant, staged)  # type: ignore[arg-type]
 
     with pytest.raises(StoresChangedError):
-        Slow(shared_cassandra).load([ONE, Store("set-3", "UTC", tenant="sets")], lead=ONE_CLOCK)
+        Slow(shared_cassandra).load(Edit([ONE, Store("set-3", "UTC", tenant="sets")]), lead=ONE_CLOCK)
 
     assert "set-3" not in Registry(shared_cassandra).stores()
 
@@ -78,10 +78,10 @@ def read_at(session: Session, instant: datetime) -> frozenset[tuple[str, str]]:
 def test_records_are_read_by_what_was_registered_when_they_were_received(shared_cassandra: Session) -> None:
     session, before = shared_cassandra, Store("set-9", "UTC", tenant="sets")
     after = replace(before, sensors=(Sensor("cam-1", "people_counts"),))
-    Registry(session).save([before], skew=ONE_CLOCK)
+    Registry(session).save(Edit([before]), ONE_CLOCK)
     reader = store_terms(lambda: session)
 
-    begins_at = Registry(session).save([after], skew=ONE_CLOCK)
+    begins_at = Registry(session).save(Edit([after]), ONE_CLOCK)
 
     assert begins_at
     us = microseconds(begins_at) - 1
@@ -92,10 +92,10 @@ def test_records_are_read_by_what_was_registered_when_they_were_received(shared_
 def test_the_first_to_decide_about_a_change_is_right(shared_cassandra: Session) -> None:
     session = shared_cassandra
     tables, changed = LoadedStores(session), Store("set-10", "Asia/Tokyo", tenant="sets")
-    confirmed = tables.load([changed], lead=ONE_CLOCK)
+    confirmed = tables.load(Edit([changed]), lead=ONE_CLOCK)
     assert confirmed
     decided = [tables.decide(confirmed, confirm=confirm) for confirm in (True, False)]
-    rejected = tables.load([], removed=["set-10"], lead=ONE_CLOCK)
+    rejected = tables.load(Edit(removed=["set-10"]), lead=ONE_CLOCK)
     assert rejected
     decided += [tables.decide(rejected, confirm=confirm) for confirm in (False, True)]
     unknown = tables.decide(Change("no version", confirmed.at), confirm=True)

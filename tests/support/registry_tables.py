@@ -42,6 +42,7 @@ class RegistryTables:
         fails_at: The row of stores at which a load loses its connection.
         meanwhile: Runs before a load switches.
         before: Runs before each statement, with its text; what it raises, the statement raises.
+        after: Runs after each statement was applied; likewise.
     """
 
     def __init__(self, *former: Store) -> None:
@@ -53,6 +54,7 @@ class RegistryTables:
         self.fails_at: int | None = None
         self.meanwhile: Callable[[], None] = lambda: None
         self.before: Callable[[str], None] = lambda _: None
+        self.after: Callable[[], None] = lambda: None
 
     @property
     def bodies(self) -> dict[str, str]:
@@ -72,6 +74,7 @@ class RegistryTables:
         query, said = bound.query, values or bound.values
         self.before(query)
         found = self._answer(query, said, bound.consistency_level)
+        self.after()
         return _Rows(list(found) if isinstance(found, Iterable) else [found])
 
     def _answer(self, query: str, said: Values, level: int) -> Any:

@@ -1,8 +1,9 @@
 """A store with events keeps its currency, and one with sightings the beginning of its days."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,17 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from master_dataset.errors import CurrencyFixedError, CutNotReachedError, DayFixedError, OperatorError
+from master_dataset.errors import (
+    CurrencyFixedError,
+    CutNotReachedError,
+    DayFixedError,
+    OperatorError,
+    StoresChangedError,
+)
+from master_dataset.registry import registration
 from master_dataset.registry.registration import register, restore
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.store_tables import Edit, StoreTables
 from master_dataset.registry.stores import Currency, Sensor, Store
 from tests.support.registry_tables import RegistryTables, know_at_once
 from tests.support.terms import ONE_CLOCK
@@ -144,6 +154,83 @@ def test_a_load_that_cannot_be_checked_is_undone(tmp_path: Path) -> None:
     assert Store.from_json(kept.bodies["1"]) == KNOWN
 
 
+def test_a_refused_load_waits_for_another_one_to_be_undone(tmp_path: Path) -> None:
+    kept: Any = RegistryTables(KNOWN)
+    sold, calls = sold_meanwhile(tmp_path, 2, "CZK", "EUR"), list[int]()
+
+    def archived() -> None:
+        sold()
+        calls.append(1)
+        if len(calls) == 2:  # another load has switched, and will not confirm: it was killed
+            StoreTables(kept).load(Edit([Store("2", "Asia/Tokyo")]), lead=timedelta(milliseconds=300))
+
+    with pytest.raises(CurrencyFixedError, match="has events in EUR"):
+        changed(tmp_path, kept, archived)
+
+    assert kept.bodies == {"1": KNOWN.to_json()}
+
+
+def test_a_refused_load_that_cannot_be_undone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration, "UNDO_SECONDS", 0.1)
+    kept: Any = RegistryTables(KNOWN)
+    sold, calls = sold_meanwhile(tmp_path, 2, "CZK", "EUR"), list[int]()
+
+    def archived() -> None:
+        sold()
+        calls.append(1)
+        if len(calls) == 2:
+            StoreTables(kept).load(Edit([Store("2", "Asia/Tokyo")]), lead=timedelta(seconds=9))
+
+    with pytest.raises(OperatorError, match=r"has events in EUR.* could not be undone \(Another load of stores is not"):
+        changed(tmp_path, kept, archived)
+
+
+def test_a_load_that_is_interrupted_while_it_waits_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: Any = RegistryTables(KNOWN)
+
+    def interrupted(_seconds: float) -> None:
+        monkeypatch.undo()
+        know_at_once(monkeypatch)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        changed(tmp_path, kept, lambda: None)
+
+    assert kept.bodies == {"1": KNOWN.to_json()}
+
+
+def test_a_load_that_was_checked_with_other_stores_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one has given the store another currency while receipts were looked for."""
+    kept: Any = RegistryTables(KNOWN)
+    jpy = replace(KNOWN, currency=Currency("JPY", 0))
+    monkeypatch.setattr(registration, "_check_currencies", lambda *_: Registry(kept).save(Edit([jpy]), ONE_CLOCK))
+
+    with pytest.raises(StoresChangedError):
+        changed(tmp_path, kept, lambda: None)
+
+    assert kept.bodies == {"1": jpy.to_json()}
+
+
+def test_a_suspended_load_is_not_tried_again_over_a_newer_one(tmp_path: Path) -> None:
+    kept: Any = RegistryTables(KNOWN)
+    jpy = replace(KNOWN, currency=Currency("JPY", 0))
+
+    def suspended(query: str) -> None:
+        if query.startswith("UPDATE registry_changes"):
+            kept.before = lambda _: None
+            time.sleep(0.2)  # until its instant is over, so that the other one rejects it
+            Registry(kept).save(Edit([jpy]), ONE_CLOCK)
+
+    kept.before = suspended
+
+    with pytest.raises(StoresChangedError):
+        changed(tmp_path, kept, lambda: None)
+
+    assert kept.bodies == {"1": jpy.to_json()}
+
+
 def test_nobody_waits_for_the_archive_where_records_are_read_as_before(tmp_path: Path) -> None:
     kept: Any = RegistryTables(KNOWN)
 
@@ -220,7 +307,7 @@ def test_a_store_that_is_not_registered_may_have_the_days_of_its_sightings(same:
 
 
 def restored(master: Path, kept: Any, *stores: Store) -> Any:
-    restore(str(master), kept, stores, skew=ONE_CLOCK, are_read=True)
+    restore(str(master), kept, stores, skew=ONE_CLOCK, replaces=False)
     return kept.bodies
 
 
@@ -259,7 +346,7 @@ def test_a_restored_registry_takes_stores_as_they_were_changed_since_before_anyt
     kept: Any = RegistryTables(BEFORE)
     changed_since = replace(BEFORE, sensors=(Sensor("cam-1", "people_counts"),))
 
-    begins_at = restore(str(tmp_path), kept, [changed_since], skew=ONE_CLOCK, are_read=False)
+    begins_at = restore(str(tmp_path), kept, [changed_since], skew=ONE_CLOCK, replaces=True)
 
     assert begins_at is None  # what Kafka still has is read like that, too
     assert kept.bodies == {"1": changed_since.to_json()}

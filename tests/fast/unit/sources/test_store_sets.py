@@ -5,7 +5,7 @@ import pytest
 from master_dataset.errors import StoresChangedError, UnknownNameError
 from master_dataset.registry.registration import remove
 from master_dataset.registry.registry import Registry
-from master_dataset.registry.store_tables import StoreTables
+from master_dataset.registry.store_tables import Edit, StoreTables
 from master_dataset.registry.stores import Store
 from tests.support.registry_tables import RegistryTables, know_at_once
 from tests.support.terms import ONE_CLOCK
@@ -31,7 +31,7 @@ def registered(tables: RegistryTables) -> dict[str, Store]:
 
 
 def save(tables: RegistryTables, *stores: Store) -> None:
-    Registry(tables).save(stores, skew=ONE_CLOCK)
+    Registry(tables).save(Edit(stores), ONE_CLOCK)
 
 
 def test_a_load_adds_and_changes_stores_and_the_others_stay(tables: RegistryTables) -> None:
