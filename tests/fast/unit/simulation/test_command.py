@@ -1,6 +1,7 @@
 """`galatea simulate --send`: the stores are registered first, and what fails says how to go on."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -26,8 +27,8 @@ class Stack:
         monkeypatch.setattr(registration, "register", self._register)
         monkeypatch.setattr(output, "send", self._send)
 
-    def _register(self, _: object, __: object, stores: Iterable[Store]) -> None:
-        self.did += [f"registered {store.id}" for store in stores]
+    def _register(self, _: object, __: object, stores: Iterable[Store], *, skew: timedelta) -> None:
+        self.did += [f"registered {store.id}, skew {skew.total_seconds():g} s" for store in stores]
 
     def _send(self, deliveries: Iterable[TimedRecord], _: str) -> int:
         if self._fails:
@@ -45,7 +46,7 @@ def test_stores_are_registered_before_their_first_record(monkeypatch: pytest.Mon
     stack = Stack(monkeypatch)
 
     assert simulate("--send", "--no-faults").exit_code == 0
-    assert stack.did == ["registered sim-1", "sent 96"]
+    assert stack.did == ["registered sim-1, skew 5 s", "sent 96"]
 
 
 def test_a_send_that_fails_is_repeated_with_the_same_seed(monkeypatch: pytest.MonkeyPatch) -> None:
