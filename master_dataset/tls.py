@@ -97,7 +97,8 @@ class Tls:
             except ssl.SSLError as error:
                 return self._rejected(error, place, names)
             except TimeoutError:
-                return _not_tls(place, names)
+                do = f"try again; if it is not busy, it does not use TLS: correct {names.switch}, or {names.hosts}"
+                return TlsProblem(f"{place} does not answer a TLS handshake", do, passes=True)
             except OSError as error:
                 return TlsProblem(f"{place} ended the TLS handshake: {error}", f"read its log; check {names.switch}")
         return None

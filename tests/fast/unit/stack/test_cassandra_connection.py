@@ -187,12 +187,14 @@ def test_the_driver_itself_finds_a_certificate_that_it_cannot_trust(
         connect(Address((HOST,), port, tls=Tls(other.file)))
 
 
-def test_a_node_without_tls_names_the_setting_that_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_node_is_busy_or_without_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can say which, so that it is worth trying again."""
     monkeypatch.setattr("master_dataset.tls.PROBE_SECONDS", 0.3)
     with serving() as port:
         error = refused(Address((HOST,), port, tls=Tls(Authority(tmp_path).file)), {HOST: OSError()}, monkeypatch)
 
-    assert "does not use TLS" in error.message
+    assert isinstance(error, CassandraUnavailableError)
+    assert "does not answer a TLS handshake" in error.message
     assert "GALATEA_CASSANDRA_TLS" in error.do
 
 
