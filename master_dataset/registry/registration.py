@@ -88,6 +88,10 @@ def register(
             archived()
             _check_currencies(master_uri, [now for was, now in changed if was.currency != now.currency])
             _check_days(master_uri, [now for was, now in changed if _day(was) != _day(now.terms)])
+    except (CurrencyFixedError, DayFixedError) as error:
+        _undo(session, stores, registered, skew, error)
+        do = "stop the senders of the store and give it another id: until the load was undone, records were read by it"
+        raise type(error)(error.message, do=do) from None
     except BaseException as error:
         _undo(session, stores, registered, skew, error)
         raise

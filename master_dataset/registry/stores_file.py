@@ -382,7 +382,7 @@ class StoreEntry(_Entry):
     @classmethod
     def _check_mapping(cls, entry: object) -> object:
         if not isinstance(entry, dict):
-            raise _wrong("wrong_type", "must be a store: id, timezone, ...")
+            raise _wrong("wrong_type", "must be a store with `id` and `timezone`")
         return cls.without_empty(entry)
 
     @model_validator(mode="after")

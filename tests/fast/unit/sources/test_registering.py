@@ -127,7 +127,7 @@ def test_receipts_that_wait_for_the_archive_fix_the_currency(tmp_path: Path) -> 
 def test_a_currency_that_receipts_fixed_while_it_was_changed_stays(before: tuple[Store, ...], tmp_path: Path) -> None:
     kept: Any = RegistryTables(*before)
 
-    with pytest.raises(CurrencyFixedError, match="store `1` has events in EUR, so its currency is not CZK"):
+    with pytest.raises(CurrencyFixedError, match="store `1` has events in EUR, so its currency is not CZK") as refused:
         register(
             str(tmp_path),
             kept,
@@ -137,6 +137,7 @@ def test_a_currency_that_receipts_fixed_while_it_was_changed_stays(before: tuple
         )
 
     assert [Store.from_json(each) for each in kept.bodies.values()] == list(before)
+    assert "give it another id: until the load was undone, records were read by it" in refused.value.do
 
 
 def test_a_load_that_cannot_be_checked_is_undone(tmp_path: Path) -> None:
