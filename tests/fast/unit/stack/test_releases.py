@@ -12,7 +12,7 @@ from deploy.checks.cassandra import releases_finding
 from deploy.local.rights import RELEASES, RIGHTS
 from deploy.process import installed_release
 from deploy.services import runner
-from deploy.services.releases import LIVE_SECONDS, WRITE_SECONDS, ReleaseRecorder
+from deploy.services.releases import LIVE_SECONDS, WRITE_SECONDS, ReleaseRecorder, are_records_read
 from deploy.services.runner import Process
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
 
@@ -101,3 +101,11 @@ def test_a_process_records_its_release_once_it_is_ready(tmp_path: Path, monkeypa
 
 def test_every_process_that_runs_may_record_it() -> None:
     assert {name for name, rights in RIGHTS.items() if RELEASES in rights.writes} == RIGHTS.keys() - {"batch"}
+
+
+@pytest.mark.parametrize(("name", "reads"), [("archive", True), ("speed-2", True), ("api", False), ("sql", False)])
+def test_archive_and_speed_layer_read_records(name: str, *, reads: bool) -> None:
+    table: Any = Table()
+    recorder(table, name, "0.1.0").record()
+
+    assert are_records_read(table) is reads
