@@ -41,6 +41,7 @@ from serving_layer.http.hosts import AllowedHosts, HostCheck
 from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
 from serving_layer.http.middleware import HeadRequests, RequestTraces
 from serving_layer.http.problems import install as install_problems
+from serving_layer.http.refusal_pacing import RefusalPacing
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator
 from serving_layer.limits import LIMITS, Limits
@@ -93,7 +94,8 @@ CORS_SECONDS = 600
 class RequestMetrics:
     """Middleware that measures requests by route and status, never by store, tenant or caller.
 
-    Only `RequestTraces` and `HeadRequests`, which replaces the scope, are outside of it.
+    Outside of it are only `RefusalPacing`, whose delays it does not count, `RequestTraces`, and `HeadRequests`, which
+    replaces the scope.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -236,6 +238,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
             max_age=CORS_SECONDS,
         )
     app.add_middleware(RequestMetrics)
+    app.add_middleware(RefusalPacing)
     if tracing.is_on():
         app.add_middleware(RequestTraces)
     app.add_middleware(HeadRequests)

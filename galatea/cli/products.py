@@ -9,7 +9,7 @@ import typer
 
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
-from galatea.cli.common.tenants import print_listed, print_loaded
+from galatea.cli.common.tenants import print_listed, print_loaded, session_for_loads
 
 Tenant = Annotated[str, typer.Option("--tenant", help="Tenant that owns the products.")]
 app = typer.Typer(no_args_is_help=True, help="Load and list products.")
@@ -23,13 +23,12 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Load the products in FILE, all or none. Earlier versions of these SKUs are replaced; other SKUs stay."""
-    from deploy.cassandra import session_of
     from master_dataset.registry.products import ProductSpool, ProductTables
     from master_dataset.registry.products_file import read_products
     from master_dataset.registry.registry import Registry
     from master_dataset.registry.tenants import require_tenant
 
-    session = session_of(Settings().cassandra.address)
+    session = session_for_loads(Settings())
     require_tenant(tenant, Registry(session).stores().values())
     with ProductSpool() as spool:
         read_products(file, spool)

@@ -9,7 +9,7 @@ import typer
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
-from galatea.cli.common.tenants import registered_stores
+from galatea.cli.common.tenants import registered_stores, session_for_loads
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,8 +32,8 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Register the stores in FILE, or change registered ones."""
-    from deploy.backup.mark import refuse_unfinished_restore
-    from deploy.cassandra import refuse_wrong_clock, session_of
+    from deploy.backup.mark import was_just_restored
+    from deploy.cassandra import refuse_wrong_clock
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
     from serving_layer.responses.encoding import iso_instant
@@ -41,11 +41,10 @@ def load(
     settings = Settings()
     stores, skew = read(file), settings.layers.skew
     new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
-    to = settings.paths.master_uri, session_of(settings.cassandra.address), stores
-    refuse_unfinished_restore(to[1])
+    to = settings.paths.master_uri, session_for_loads(settings), stores
     refuse_wrong_clock(to[1], skew)
     if is_lost:
-        begins_at = restore(*to, skew=skew, replaces=_was_just_restored(to[1]))
+        begins_at = restore(*to, skew=skew, replaces=was_just_restored(to[1]))
     else:
         with ProgressSteps("stores", transient=True) as steps:
             begins_at = register(*to, partial(_archived, settings, steps), skew=skew)
@@ -57,16 +56,6 @@ def load(
         print_message(f"  new tenants: {', '.join(sorted(new))}")
     if begins_at:
         print_message(f"  records that are received from {begins_at:%H:%M:%S} UTC on are read accordingly")
-
-
-def _was_just_restored(session: "Session") -> bool:
-    """Whether a backup was restored, and no record has been read since."""
-    from deploy.services.releases import are_records_read
-    from views.control.publication import PointerRow
-
-    pointer = PointerRow(session)
-    published = pointer.publication(pointer.read().publication)
-    return published is not None and published.is_restored and not are_records_read(session)
 
 
 def _archived(settings: Settings, steps: ProgressSteps) -> None:
@@ -83,7 +72,7 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Show what it means to remove stores from the registry, or remove them with --yes. Their events stay."""
-    from deploy.cassandra import refuse_wrong_clock, session_of
+    from deploy.cassandra import refuse_wrong_clock
     from deploy.wiring import alert_service_of
     from master_dataset.errors import UnknownNameError
     from master_dataset.registry.registration import remove as take_out
@@ -105,7 +94,7 @@ def remove(
     }
     begins_at: datetime | None = None
     if is_meant:
-        session, skew = session_of(settings.cassandra.address), settings.layers.skew
+        session, skew = session_for_loads(settings), settings.layers.skew
         refuse_wrong_clock(session, skew)
         begins_at = take_out(session, [each.id for each in chosen], skew=skew)
     if as_json:

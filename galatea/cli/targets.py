@@ -8,7 +8,7 @@ import typer
 
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
-from galatea.cli.common.tenants import print_listed, print_loaded
+from galatea.cli.common.tenants import print_listed, print_loaded, session_for_loads
 
 Tenant = Annotated[str, typer.Option("--tenant", help="Tenant that owns the targets.")]
 app = typer.Typer(no_args_is_help=True, help="Load and list store targets.")
@@ -22,7 +22,6 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Load the targets in FILE, all or none. Each replaces the previous one for its store, day and metric."""
-    from deploy.cassandra import session_of
     from master_dataset.registry.registry import Registry
     from master_dataset.registry.targets import TargetTables
     from master_dataset.registry.targets_file import read_targets
@@ -31,7 +30,7 @@ def load(
     from views.metrics import registered_metrics
     from views.registry import registered_views
 
-    session = session_of(Settings().cassandra.address)
+    session = session_for_loads(Settings())
     views = {view.name: view for view in registered_views()}
     stores, metrics = Registry(session).stores().values(), registered_metrics().values()
     require_tenant(tenant, stores)

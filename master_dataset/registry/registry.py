@@ -125,14 +125,10 @@ class Registry:
     def switch(self, edit: Edit, skew: timedelta, on: str | None = None) -> Change | None:
         """As `save`, but return as soon as the change is confirmed; None: records are read as before."""
         replaceable = None if on is None else {on}
+        margin = skew + timedelta(seconds=REFRESH_SECONDS)
         for patience in (1, 2, 4):
-            answered, began = timedelta(seconds=patience * ANSWER_SECONDS), _clocks()
-            margin = skew + timedelta(seconds=REFRESH_SECONDS)
-
-            def is_in_time(change: Change, margin: timedelta = margin, began: tuple[float, float] = began) -> bool:
-                return datetime.now(UTC) < change.at - margin and not _stepped_back(began)
-
-            change = self._tables.load(edit, margin + answered + _ROUNDED, is_in_time, replaceable)
+            answered = timedelta(seconds=patience * ANSWER_SECONDS)
+            change = self._tables.load(edit, margin + answered + _ROUNDED, _in_time(margin), replaceable)
             if change is None or change.is_confirmed:
                 return change
             replaceable = {change.version}
@@ -150,6 +146,12 @@ def wait_for(change: Change | None, skew: timedelta) -> None:
 
 def _clocks() -> tuple[float, float]:
     return time.monotonic(), time.time()
+
+
+def _in_time(margin: timedelta) -> Callable[[Change], bool]:
+    """Whether a change that is announced from now on begins later than after `margin`."""
+    began = _clocks()
+    return lambda change: datetime.now(UTC) < change.at - margin and not _stepped_back(began)
 
 
 def _stepped_back(began: tuple[float, float]) -> bool:

@@ -12,12 +12,13 @@ from cassandra.cluster import Session
 from deltalake import write_deltalake
 
 from deploy.backup.manifest import Manifest
-from deploy.backup.mark import refuse_unfinished_restore
+from deploy.backup.mark import refuse_unfinished_restore, was_just_restored
 from deploy.backup.restore import Restore, RestorePlan
 from deploy.backup.rows import CassandraKeyspace, arrow_schema
 from deploy.backup.tables import ARCHIVE_POSITIONS, PUBLICATIONS, SKIPS, kept_tables
 from deploy.backup.writer import BackupWriter
 from deploy.schema import newest
+from deploy.services.releases import ReleaseRecorder
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.topics import Topics
 from tests.integration.conftest import Keyspaces, Stack
@@ -159,6 +160,18 @@ def test_the_history_goes_on_with_a_publication_that_covers_nothing(deployment: 
     assert (old.manifest, old.is_collected, dict(old.definitions)) == ("run-1", True, {"sales": "abc"})
     assert (new.is_collected, new.is_restored, new.published_by) == (True, True, "the operator")
     assert pointer.switch_generation(now, 7, {"sales": "abc"})  # as after a rebuild: transactions work on the rows
+
+
+def test_it_was_just_restored_until_records_are_read(deployment: Deployment) -> None:
+    deployment.restore(deployment.back_up()[0])
+
+    found = [was_just_restored(deployment.full), was_just_restored(deployment.empty)]
+    ReleaseRecorder(lambda: deployment.empty, "api", "0.1").record()
+    found.append(was_just_restored(deployment.empty))
+    ReleaseRecorder(lambda: deployment.empty, "archive", "0.1").record()
+    found.append(was_just_restored(deployment.empty))
+
+    assert found == [False, True, True, False]
 
 
 def test_a_recompute_that_was_open_cannot_be_resumed_without_its_cells(deployment: Deployment) -> None:

@@ -14,6 +14,8 @@ from deploy.checks import cassandra as cassandra_checks
 from deploy.checks.cassandra import node_findings, tables_finding
 from deploy.checks.kafka import TopicRules, topic_finding
 from deploy.services.releases import ReleaseRecorder
+from galatea.cli.common.tenants import session_for_loads
+from master_dataset.errors import OperatorError
 from master_dataset.kafka.broker_versions import broker_versions
 from master_dataset.kafka.inspection import Inspection
 from tests.integration.conftest import Stack
@@ -121,6 +123,18 @@ def test_a_migration_that_ended_half_way_or_is_running_or_is_newer_is_named(own_
     assert (running.blocks, "`host-1 42`" in running.found, "galatea migrate" in running.do) == (True, True, True)
     assert "half-way: `020_seen_titles.cql`" in half.found
     assert "a newer release has applied `999_future.cql`" in newer.found
+
+
+def test_nothing_is_registered_in_tables_that_a_newer_release_has_changed(
+    own_keyspace: Session, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.clusters.KEYSPACE", own_keyspace.keyspace)
+    monkeypatch.setattr("deploy.cassandra.session_of", lambda _: own_keyspace)
+
+    assert session_for_loads(stack.settings) is own_keyspace
+    own_keyspace.execute("INSERT INTO migrations (name, checksum) VALUES ('999_future.cql', 'x')")
+    with pytest.raises(OperatorError, match=r"a newer release has applied `999_future\.cql`"):
+        session_for_loads(stack.settings)
 
 
 def test_the_clock_of_each_node_is_compared(stack: Stack, own_keyspace: Session) -> None:

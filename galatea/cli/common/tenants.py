@@ -8,6 +8,8 @@ from master_dataset.errors import UnknownNameError
 from master_dataset.registry.tenants import ALL_TENANTS, require_tenant
 
 if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
     from deploy.settings import Settings
     from master_dataset.registry.products import ProductMaster
     from master_dataset.registry.stores import Store
@@ -21,6 +23,24 @@ def registered_stores(settings: "Settings") -> "list[Store]":
     from master_dataset.registry.registry import Registry
 
     return list(Registry(session_of(settings.cassandra.address)).stores().values())
+
+
+def session_for_loads(settings: "Settings") -> "Session":
+    """The session for a command that changes what is registered.
+
+    Raises:
+        OperatorError: A newer release has changed the tables, and this one would not fill what it has added; or a
+            backup is being restored.
+    """
+    from deploy.backup.mark import refuse_unfinished_restore
+    from deploy.cassandra import session_of
+    from deploy.clusters import KEYSPACE
+    from deploy.schema import pending
+
+    session = session_of(settings.cassandra.address)
+    pending(session, KEYSPACE)
+    refuse_unfinished_restore(session)
+    return session
 
 
 def warn_of_unknown_tenants(tenants: Iterable[str], stores: "Iterable[HasTenant]") -> list[str]:
