@@ -24,7 +24,7 @@ PACED = frozenset(
     }
 )
 """Statuses of refusals that depend on who asks, and for what name."""
-PER_SECOND, AT_ONCE = 50, 100
+PER_SECOND, AT_ONCE = 20, 100
 """Refusals to one network: so many a second, and so many without a delay after a pause."""
 MOST_SECONDS = 10.0
 """No refusal is delayed longer."""
