@@ -3,6 +3,7 @@
 import asyncio
 import math
 import ssl
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
@@ -38,10 +39,14 @@ class ServerCertificate:
         self._seen, self._reloading = self._state(), Lock()
         self.context = self._read()
         """For TLS 1.2 and later. New connections use the certificate that was read last."""
-        self._show_expiry()
+        self._expires_at = self._expiry()
+        EXPIRES.set(self._expires_at)
 
     async def follow(self) -> None:
-        """Read the files again whenever they change, until cancelled. If they cannot be used, keep the certificate."""
+        """Read the files again whenever they change, until cancelled.
+
+        If they cannot be used, or have an expired certificate, keep the one that is valid.
+        """
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
             self.reload()
@@ -53,16 +58,22 @@ class ServerCertificate:
                 state = self._state()
                 if state == self._seen:
                     return
+                expires_at = self._expiry()
+                self._refuse_expired(expires_at)
                 self._read()  # into another context: half of a new pair would replace the old one
                 self._load(self.context)
             except OSError as error:
                 RELOADS.labels("no").inc()
                 log.warning("certificate.not_reloaded", files=self._files, message=str(error))
             else:
-                self._seen = state
-                self._show_expiry()
+                self._seen, self._expires_at = state, expires_at
+                EXPIRES.set(expires_at)
                 RELOADS.labels("yes").inc()
                 log.info("certificate.reloaded", file=self._files[0])
+
+    def _refuse_expired(self, expires_at: float) -> None:
+        if expires_at <= time.time() < self._expires_at:
+            raise OSError("the certificate has expired, unlike the one that is used")
 
     def _read(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -74,14 +85,14 @@ class ServerCertificate:
         # Without a password OpenSSL would ask for one on the terminal.
         context.load_cert_chain(*self._files, lambda: self._password)
 
-    def _show_expiry(self) -> None:
+    def _expiry(self) -> float:
+        """When the certificate of the file expires, in seconds since 1970; nan if that cannot be read."""
         try:
             own, *_ = x509.load_pem_x509_certificates(Path(self._files[0]).read_bytes())
         except (OSError, ValueError) as error:  # OpenSSL has read it, so it is used
             log.warning("certificate.expiry_unknown", file=self._files[0], message=str(error))
-            EXPIRES.set(math.nan)
-        else:
-            EXPIRES.set(own.not_valid_after_utc.timestamp())
+            return math.nan
+        return own.not_valid_after_utc.timestamp()
 
     def _state(self) -> Sequence[tuple[int, int, int]]:
         """What changes when a file is written or replaced, also by a link that is turned to another one."""

@@ -182,6 +182,20 @@ def test_a_certificate_that_is_missing_for_a_moment_is_kept(authority: Authority
         assert serial_shown(url, authority) == first
 
 
+def test_a_valid_certificate_is_not_replaced_by_an_expired_one(authority: Authority) -> None:
+    certificate = served(authority.issue("server"))
+    with listening(says_who_asks, certificate=certificate) as url:
+        first = serial_shown(url, authority)
+        authority.issue("server", lasts=timedelta(0))
+        certificate.reload()
+        kept = serial_shown(url, authority)
+        authority.issue("server")
+        certificate.reload()
+
+        assert kept == first
+        assert serial_shown(url, authority) != first
+
+
 def test_the_client_trusts_the_authority_of_a_file(authority: Authority) -> None:
     with (
         listening(says_who_asks, certificate=served(authority.issue("server"))) as url,
