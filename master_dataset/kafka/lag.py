@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from cassandra.query import BatchStatement, BatchType
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.client_errors import explained
@@ -195,14 +194,17 @@ _TIMEOUT_SECONDS = 5.0
 class ConsumerGroup:
     """Positions published as a consumer group without members, so that ordinary Kafka tools show them.
 
-    Galatea never reads them back.
+    Galatea never reads them back. They are committed by a consumer that joins no group: if a broker ends meanwhile, the
+    admin client may never reach the coordinator again, or ends the process (librdkafka issue 4605).
     """
 
     def __init__(self, kafka: "KafkaConnection", name: str) -> None:
         """`kafka`: the cluster."""
         self._kafka, self.name = kafka, name
-        self._admin = AdminClient(kafka.client())
-        self._committed: dict[tuple[str, int], int] = {}
+        options = {"group.id": name, "enable.auto.commit": False, "on_commit": self._note}
+        self._consumer = Consumer({**kafka.client(), **options})
+        self._committed: dict[PartitionId, int] = {}
+        self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
 
     def commit(self, positions: Mapping[str, Mapping[int, int]]) -> None:
         """Commit positions, unless none has moved.
@@ -213,16 +215,25 @@ class ConsumerGroup:
         offsets = {(topic, partition): at for topic, own in positions.items() for partition, at in own.items()}
         if offsets == self._committed:
             return
-        what = f"commit the positions of `{self.name}`"
-        request = ConsumerGroupTopicPartitions(self.name, [TopicPartition(*id_, at) for id_, at in offsets.items()])
         try:
-            done = self._admin.alter_consumer_group_offsets([request], request_timeout=_TIMEOUT_SECONDS)
-            answered = done[self.name].result(2 * _TIMEOUT_SECONDS)
-        except KafkaException as error:
-            raise explained(error.args[0], self._kafka, what) from error
-        except TimeoutError as error:
-            raise BrokerUnavailableError(f"`{self.name}` was not committed in time", do="galatea status") from error
-        refused = [each for each in answered.topic_partitions if each.error]
-        if refused:
-            raise explained(refused[0].error, self._kafka, what)
+            self._consumer.commit(offsets=[TopicPartition(*id_, at) for id_, at in offsets.items()], asynchronous=True)
+            error = self._error_for(offsets)
+        except KafkaException as raised:
+            error = raised.args[0]
+        if error is not None:
+            raise explained(error, self._kafka, f"commit the positions of `{self.name}`")
         self._committed = offsets
+
+    def _note(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        self._answers.append((error, partitions))
+
+    def _error_for(self, offsets: Mapping[PartitionId, int]) -> KafkaError | None:
+        """Wait for the answer to this commit; None if it succeeded. Others are late answers to former ones."""
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
+            self._consumer.poll(_POLL_SECONDS)
+            while self._answers:
+                error, partitions = self._answers.pop(0)
+                if {(each.topic, each.partition): each.offset for each in partitions} == offsets:
+                    return error or next((each.error for each in partitions if each.error), None)
+        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - the client's public name for it
