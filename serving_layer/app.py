@@ -41,7 +41,6 @@ from serving_layer.http.hosts import AllowedHosts, HostCheck
 from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
 from serving_layer.http.middleware import HeadRequests, RequestTraces
 from serving_layer.http.problems import install as install_problems
-from serving_layer.http.refusal_pacing import RefusalPacing
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator
 from serving_layer.limits import LIMITS, Limits
@@ -51,6 +50,7 @@ from serving_layer.pages.install import install_error_pages
 from serving_layer.pages.reference import Reference
 from serving_layer.pages.sessions import Sessions
 from serving_layer.pages.shared import SharedPages
+from serving_layer.pages.throttled_sign_ins import ThrottledSignIns
 from serving_layer.reports import routes as reports
 from serving_layer.saved.service import SavedService
 from serving_layer.service import QueryService
@@ -94,8 +94,7 @@ CORS_SECONDS = 600
 class RequestMetrics:
     """Middleware that measures requests by route and status, never by store, tenant or caller.
 
-    Outside of it are only `RefusalPacing`, whose delays it does not count, `RequestTraces`, and `HeadRequests`, which
-    replaces the scope.
+    Only `RequestTraces` and `HeadRequests`, which replaces the scope, are outside of it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -224,6 +223,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     describe(app)
     if cors_origins:  # FastAPI has one outside of all middleware: scripts of other origins could not read its answers
         app.add_middleware(ServerErrorMiddleware, handler=app.exception_handlers[Exception])
+    app.add_middleware(ThrottledSignIns, authenticator=authenticator)
     app.add_middleware(LoadSheddingMiddleware, in_flight=app.state.in_flight)
     if hosts is not None:
         app.add_middleware(HostCheck, hosts=hosts)
@@ -238,7 +238,6 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
             max_age=CORS_SECONDS,
         )
     app.add_middleware(RequestMetrics)
-    app.add_middleware(RefusalPacing)
     if tracing.is_on():
         app.add_middleware(RequestTraces)
     app.add_middleware(HeadRequests)

@@ -127,6 +127,7 @@ RIGHTS: Mapping[str, Rights] = {
             "alerts_open",
             *_FIRST_DELIVERIES,
             "lag",
+            "migrations",
             "running_recomputes",
             "secrets_key",
         ),

@@ -39,12 +39,12 @@ def load(
     from serving_layer.responses.encoding import iso_instant
 
     settings = Settings()
-    stores, skew = read(file), settings.layers.skew
+    stores, skew, session = read(file), settings.layers.skew, session_for_loads(settings)
+    refuse_wrong_clock(session, skew)
     new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
-    to = settings.paths.master_uri, session_for_loads(settings), stores
-    refuse_wrong_clock(to[1], skew)
+    to = settings.paths.master_uri, session, stores
     if is_lost:
-        begins_at = restore(*to, skew=skew, replaces=was_just_restored(to[1]))
+        begins_at = restore(*to, skew=skew, replaces=was_just_restored(session))
     else:
         with ProgressSteps("stores", transient=True) as steps:
             begins_at = register(*to, partial(_archived, settings, steps), skew=skew)
@@ -80,6 +80,7 @@ def remove(
     from serving_layer.responses.encoding import iso_instant
 
     settings = Settings()
+    session, skew = session_for_loads(settings), settings.layers.skew
     known = {each.id: each for each in registered_stores(settings)}
     for id_ in stores:
         if id_ not in known:
@@ -94,7 +95,6 @@ def remove(
     }
     begins_at: datetime | None = None
     if is_meant:
-        session, skew = session_for_loads(settings), settings.layers.skew
         refuse_wrong_clock(session, skew)
         begins_at = take_out(session, [each.id for each in chosen], skew=skew)
     if as_json:

@@ -13,6 +13,13 @@ from views.core.cut import seconds
 from views.core.local_time import FIRST_YEAR, LAST_YEAR, ONE_DAY, BusinessDays, round_down
 
 
+def require_kept(name: str, day: date | None) -> None:
+    """Raise BadQuestionError if the day is not in the years that are kept. `name`: of the parameter; None: no day."""
+    if day is not None and not FIRST_YEAR < day.year < LAST_YEAR:
+        message = f"`{name}` is `{day}`, and the years {FIRST_YEAR + 1} to {LAST_YEAR - 1} are kept."
+        raise BadQuestionError(message, do=f"Name a day of these years, or leave `{name}` out.")
+
+
 @dataclass(frozen=True)
 class BusinessDay:
     """A day of one store. `today`: the one that is under way, until `today_ends_at`."""
@@ -28,9 +35,7 @@ class BusinessDay:
         Raises:
             BadQuestionError: the store's time zone is unknown, or the day is not in the years that are kept.
         """
-        if day is not None and not FIRST_YEAR < day.year < LAST_YEAR:
-            message = f"`day` is `{day}`, and the years {FIRST_YEAR + 1} to {LAST_YEAR - 1} are kept."
-            raise BadQuestionError(message, do="Name a day of these years, or leave `day` out.")
+        require_kept("day", day)
         days = BusinessDays.of(store, zone_named(store.timezone))
         today = days.day_of(round_down(seconds(now)))
         return cls(day or today, today, datetime.fromtimestamp(days.start(today + ONE_DAY), UTC))

@@ -15,7 +15,7 @@ from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.admin.corrections import CorrectionsRequest, CorrectionsService
 from serving_layer.health.freshness import FreshnessReport
-from serving_layer.pages.business_day import BusinessDay, open_periods
+from serving_layer.pages.business_day import BusinessDay, open_periods, require_kept
 from serving_layer.pages.cells import source_name, view_name
 from serving_layer.pages.figures import instant
 from serving_layer.pages.language import gettext_noop
@@ -68,6 +68,7 @@ async def get_views(
     number: Annotated[int, Query(alias="page", ge=1, le=10_000)] = 1,
 ) -> Response:
     """A grid of two weeks."""
+    require_kept("last", last)
     catalogue = visit.queries.service.catalogue
     if view not in catalogue.views:
         raise UnknownNameError("view", view, catalogue.views)

@@ -125,13 +125,16 @@ def test_a_migration_that_ended_half_way_or_is_running_or_is_newer_is_named(own_
     assert "a newer release has applied `999_future.cql`" in newer.found
 
 
-def test_nothing_is_registered_in_tables_that_a_newer_release_has_changed(
+def test_nothing_is_registered_in_tables_of_another_release(
     own_keyspace: Session, stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("deploy.clusters.KEYSPACE", own_keyspace.keyspace)
     monkeypatch.setattr("deploy.cassandra.session_of", lambda _: own_keyspace)
 
     assert session_for_loads(stack.settings) is own_keyspace
+    own_keyspace.execute("DELETE FROM migrations WHERE name = '034_former_terms.cql'")
+    with pytest.raises(OperatorError, match=r"older than this release, which needs `034_former_terms\.cql`"):
+        session_for_loads(stack.settings)
     own_keyspace.execute("INSERT INTO migrations (name, checksum) VALUES ('999_future.cql', 'x')")
     with pytest.raises(OperatorError, match=r"a newer release has applied `999_future\.cql`"):
         session_for_loads(stack.settings)

@@ -171,6 +171,13 @@ def know_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_tables, "execute_concurrent_with_args", one_by_one)
 
 
+def of_this_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables are those of this release, no backup is being restored, and the clock is right."""
+    monkeypatch.setattr("deploy.schema.pending", lambda *_: [])
+    monkeypatch.setattr("deploy.backup.mark.refuse_unfinished_restore", lambda _: None)
+    monkeypatch.setattr("deploy.cassandra.refuse_wrong_clock", lambda *_: None)
+
+
 def takes(tables: RegistryTables, seconds: float) -> None:
     """From now on, loads switch so slowly."""
 

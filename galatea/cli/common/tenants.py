@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deploy.console import print_json, print_message, print_table
-from master_dataset.errors import UnknownNameError
+from master_dataset.errors import OperatorError, UnknownNameError
 from master_dataset.registry.tenants import ALL_TENANTS, require_tenant
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def session_for_loads(settings: "Settings") -> "Session":
     """The session for a command that changes what is registered.
 
     Raises:
-        OperatorError: A newer release has changed the tables, and this one would not fill what it has added; or a
+        OperatorError: The tables are not those of this release, so that something would be missing in them; or a
             backup is being restored.
     """
     from deploy.backup.mark import refuse_unfinished_restore
@@ -38,7 +38,9 @@ def session_for_loads(settings: "Settings") -> "Session":
     from deploy.schema import pending
 
     session = session_of(settings.cassandra.address)
-    pending(session, KEYSPACE)
+    if files := pending(session, KEYSPACE):
+        message = f"the tables are older than this release, which needs `{files[-1].name}`"
+        raise OperatorError(message, do="galatea migrate")
     refuse_unfinished_restore(session)
     return session
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.world_clients import Browsing
 
-PATHS = ("/", "/stores", "/stores/12", "/products")
+PATHS = ("/", "/stores", "/stores/12", "/products", "/views", "/annotations", "/alerts", "/sensors")
 DATES = st.sampled_from(
     ("2026-11-21", "2026-02-29", "2026-03-29", "1970-01-01", "0001-01-01", "9999-12-31", "9000-12-31")
 )
@@ -38,6 +38,13 @@ def test_no_query_string_is_an_error_of_ours(browsing: Browsing, path: str, quer
 @pytest.mark.parametrize("path", PATHS)
 def test_what_is_no_text_is_read_as_text(lasting: Browsing, path: str, query: str) -> None:
     assert lasting.response("GET", f"{path}?{query}").status_code in (200, 422)
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "0001-01-14", "9999-12-18", "9999-12-31"])
+@pytest.mark.parametrize("name", ["first", "last", "day"])
+@pytest.mark.parametrize("path", PATHS)
+def test_the_first_and_the_last_date_are_pages_or_refused(lasting: Browsing, path: str, name: str, day: str) -> None:
+    assert lasting.response("GET", f"{path}?{name}={day}").status_code in (200, 422)
 
 
 @pytest.mark.parametrize("id_", ["../12", "12/..", "%00", "12?", "\u202e12", "x" * 3000, "12%2f"])

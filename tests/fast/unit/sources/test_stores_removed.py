@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from deploy import cassandra, wiring
 from galatea.cli.main import app
-from master_dataset.errors import UnknownNameError
+from master_dataset.errors import OperatorError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from tests.support.alert_tables import WorldVersions
-from tests.support.registry_tables import RegistryTables, know_at_once
+from tests.support.registry_tables import RegistryTables, know_at_once, of_this_release
 
 STORES = [Store(id=id_, timezone="UTC", tenant="acme") for id_ in ("1", "2", "3")]
 RULE = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3, "stores": ["1", "2"]}
@@ -32,6 +32,7 @@ def tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RegistryTables:
     rules.create(RuleAuthor("acme", {each.id: each for each in STORES}), RULE)
     tables = RegistryTables(*STORES)
     monkeypatch.setattr(cassandra, "session_of", lambda _: tables)
+    of_this_release(monkeypatch)
     monkeypatch.setattr(wiring, "alert_service_of", lambda _: SimpleNamespace(rules=rules))
     return tables
 
@@ -62,4 +63,17 @@ def test_one_that_is_not_registered_keeps_all_of_them(tables: RegistryTables) ->
     done = CliRunner().invoke(app, ["stores", "remove", "1", "11", "--yes"])
 
     assert isinstance(done.exception, UnknownNameError)
+    assert sorted(tables.bodies) == ["1", "2", "3"]
+
+
+def test_tables_of_another_release_are_refused_before_anything_is_shown(
+    tables: RegistryTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.schema.pending", lambda *_: [Path("035_later.cql")])
+    for words in (["2"], ["2", "--yes"]):
+        done = CliRunner().invoke(app, ["stores", "remove", *words])
+
+        assert isinstance(done.exception, OperatorError)
+        assert "needs `035_later.cql`" in done.exception.message
+        assert not done.output
     assert sorted(tables.bodies) == ["1", "2", "3"]

@@ -7,14 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy import cassandra
-from deploy.backup import mark
 from galatea.cli import keys
 from galatea.cli.common.tenants import warn_of_unknown_tenants
 from galatea.cli.main import app
-from master_dataset.errors import UnknownNameError
+from master_dataset.errors import OperatorError, UnknownNameError
 from master_dataset.registry import registration
 from master_dataset.registry.stores import Store
-from tests.support.registry_tables import RegistryTables
+from tests.support.registry_tables import RegistryTables, of_this_release
 
 STORES = [
     Store(id="2", timezone="UTC", tenant="acme"),
@@ -27,7 +26,7 @@ STORES = [
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cassandra, "session_of", lambda _: RegistryTables(*STORES))
-    monkeypatch.setattr(mark, "refuse_unfinished_restore", lambda _: None)
+    of_this_release(monkeypatch)
 
 
 def refusal(*words: str) -> UnknownNameError:
@@ -50,8 +49,23 @@ def test_a_tenant_without_stores_is_refused_with_the_one_that_was_meant(kind: st
         assert (usual.message, usual.do) == ("There is no tenant `default`.", "Use one of: `acme`, `zeta`.")
 
 
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("kind", ["stores", "products", "targets"])
+def test_nothing_is_loaded_into_tables_of_another_release(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("stores: []\n" if kind == "stores" else "sku,title\n1,Milk\n")
+    monkeypatch.setattr("deploy.schema.pending", lambda *_: [Path("035_later.cql")])
+    done = CliRunner().invoke(app, [kind, "load", str(file)])
+
+    assert isinstance(done.exception, OperatorError), done.output
+    assert (done.exception.do, "035_later.cql" in done.exception.message) == ("galatea migrate", True)
+
+
 def test_before_any_store_is_registered_that_is_the_next_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cassandra, "session_of", lambda _: RegistryTables())
+    of_this_release(monkeypatch)
 
     assert "galatea stores load" in refusal("products", "load", str(tmp_path)).do
 
