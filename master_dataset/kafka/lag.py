@@ -189,6 +189,8 @@ def last_moves(
 
 
 _TIMEOUT_SECONDS = 5.0
+_ANSWER_SECONDS = 0.05
+"""How often it is looked for the answer to a commit: the client does not return earlier because of one."""
 
 
 class ConsumerGroup:
@@ -231,7 +233,7 @@ class ConsumerGroup:
         """Wait for the answer to this commit; None if it succeeded. Others are late answers to former ones."""
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while time.monotonic() < deadline:
-            self._consumer.poll(_POLL_SECONDS)
+            self._consumer.poll(_ANSWER_SECONDS)
             while self._answers:
                 error, partitions = self._answers.pop(0)
                 if {(each.topic, each.partition): each.offset for each in partitions} == offsets:
