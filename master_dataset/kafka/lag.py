@@ -190,7 +190,7 @@ def last_moves(
 
 _TIMEOUT_SECONDS = 5.0
 _ANSWER_SECONDS = 0.05
-"""How often it is looked for the answer to a commit: the client does not return earlier because of one."""
+"""How often to look for the answer to a commit: `poll` does not return earlier because of one."""
 
 
 class ConsumerGroup:
