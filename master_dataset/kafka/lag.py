@@ -15,7 +15,7 @@ from cassandra.query import BatchStatement, BatchType
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from master_dataset.errors import BrokerUnavailableError
-from master_dataset.kafka.client_errors import explained
+from master_dataset.kafka.client_errors import NO_RIGHT, explained
 from master_dataset.kafka.record import PartitionId
 from master_dataset.kafka.topics import Topics
 
@@ -207,6 +207,7 @@ class ConsumerGroup:
         self._consumer = Consumer({**kafka.client(), **options})
         self._committed: dict[PartitionId, int] = {}
         self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+        self._trouble: KafkaError | None = None  # of the client, which says it once; until a commit is answered
 
     def commit(self, positions: Mapping[str, Mapping[int, int]]) -> None:
         """Commit positions, unless none has moved.
@@ -233,9 +234,14 @@ class ConsumerGroup:
         """Wait for the answer to this commit; None if it succeeded. Others are late answers to former ones."""
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while time.monotonic() < deadline:
-            self._consumer.poll(_ANSWER_SECONDS)
+            said = self._consumer.poll(_ANSWER_SECONDS)
+            if said is not None and said.error() is not None:
+                self._trouble = said.error()
             while self._answers:
                 error, partitions = self._answers.pop(0)
                 if {(each.topic, each.partition): each.offset for each in partitions} == offsets:
+                    self._trouble = None
                     return error or next((each.error for each in partitions if each.error), None)
-        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - the client's public name for it
+            if self._trouble is not None and self._trouble.code() in NO_RIGHT:
+                break
+        return self._trouble or KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - the client's public name for it

@@ -149,7 +149,7 @@ def _clocks() -> tuple[float, float]:
 
 
 def _in_time(margin: timedelta) -> Callable[[Change], bool]:
-    """Whether a change that is announced from now on begins later than after `margin`."""
+    """Whether a change that is announced from now on begins more than `margin` ahead."""
     began = _clocks()
     return lambda change: datetime.now(UTC) < change.at - margin and not _stepped_back(began)
 

@@ -58,9 +58,9 @@ class ServerCertificate:
                 state = self._state()
                 if state == self._seen:
                     return
+                self._read()  # into another context: half of a new pair would replace the old one
                 expires_at = self._expiry()
                 self._refuse_expired(expires_at)
-                self._read()  # into another context: half of a new pair would replace the old one
                 self._load(self.context)
             except OSError as error:
                 RELOADS.labels("no").inc()

@@ -194,12 +194,7 @@ class Authenticator:
         try:
             return await self.keys.caller(authorization)
         except InvalidApiKeyError:
-            if seconds := self.throttle.seconds_to_wait(address):
-                error = RateLimitedError(
-                    "The key of the request is wrong, as were too many others from this address.",
-                    do="Wait a minute, then send a valid key.",
-                )
-                error.retry_after = seconds
+            if error := self.too_many_wrong_keys(address):
                 raise error from None
             self.throttle.count(address)
             key = loggable_id(authorization or "")
@@ -207,6 +202,18 @@ class Authenticator:
             if seconds := self.throttle.seconds_to_wait(address):
                 log.warning("keys.throttled", address=address, seconds=seconds)
             raise
+
+    def too_many_wrong_keys(self, address: str) -> RateLimitedError | None:
+        """The error for one more wrong key from an address; None if it would be answered as usual."""
+        seconds = self.throttle.seconds_to_wait(address)
+        if not seconds:
+            return None
+        error = RateLimitedError(
+            "The key of the request is wrong, as were too many others from this address.",
+            do="Wait a minute, then send a valid key.",
+        )
+        error.retry_after = seconds
+        return error
 
     async def identify(self, authorization: str | None, scope: Scope, address: str | None = None) -> Caller:
         """Like `authorize`, but without counting the request. `address`: None if wrong keys are counted elsewhere."""

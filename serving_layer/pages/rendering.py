@@ -133,6 +133,7 @@ def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
     made = Environment(
         loader=loader,
+        auto_reload=False,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

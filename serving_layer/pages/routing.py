@@ -247,10 +247,15 @@ def is_encrypted(request: Request) -> bool:
     return "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
 
 
-def _require_same_origin(request: Request) -> None:
+def is_same_origin(request: Request) -> bool:
+    """Whether a form was sent by a page of this address."""
     origin = urlsplit(request.headers.get("origin", ""))
     is_downgraded = request.url.scheme == "https" and origin.scheme != "https"
-    if not origin.netloc or origin.netloc != request.headers.get("host") or is_downgraded:
+    return bool(origin.netloc) and origin.netloc == request.headers.get("host") and not is_downgraded
+
+
+def _require_same_origin(request: Request) -> None:
+    if not is_same_origin(request):
         raise ScopeMissingError("The form was not sent by a page of this address.", do=OPEN_AGAIN)
 
 

@@ -1,9 +1,9 @@
 """A quick refusal of wrong keys on the sign-in page, for addresses that have sent too many of them.
 
-The whole page costs the process a millisecond and a half, so that a flood of wrong keys would take all of its time.
+The whole page costs the process more than a millisecond, so that whoever tries a thousand keys a second would take all
+of its time.
 """
 
-from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -11,13 +11,14 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from master_dataset.errors import GalateaError
 from serving_layer.api.caller import client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
 from serving_layer.http.problems import REFUSALS, headers_of
-from serving_layer.pages.language import Language, language_of, use_language
+from serving_layer.pages.language import language_of, use_language
 from serving_layer.pages.login import LOGINS
 from serving_layer.pages.rendering import ENVIRONMENT, HEADERS
-from serving_layer.pages.routing import LOGIN, Form, UnsentForm
+from serving_layer.pages.routing import FORM_TYPE, LOGIN, Form, UnsentForm, content_type, is_same_origin, local_path
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
@@ -39,49 +40,54 @@ class ThrottledSignIns:
         if not is_sign_in or not self._authenticator.throttle.seconds_to_wait(client_of(scope)):
             await self._app(scope, receive, send)
             return
-        received = await _received(receive)
-        body = b"".join(message.get("body", b"") for message in received)
-        is_complete = received[-1]["type"] == "http.request" and not received[-1].get("more_body")
-        refusal = await self._refusal(scope, body) if is_complete and len(body) <= MAX_BYTES else None
-        await (refusal or self._app)(scope, _beginning_with(received, receive), send)
+        request = Request(scope)
+        if not _is_small_form(request):
+            await self._app(scope, receive, send)
+            return
+        message = await receive()
+        refusal = None if message.get("more_body") else await self._refusal(request, message.get("body", b""))
+        await (refusal or self._app)(scope, _beginning_with(message, receive), send)
 
-    async def _refusal(self, scope: Scope, body: bytes) -> HTMLResponse | None:
+    async def _refusal(self, request: Request, body: bytes) -> HTMLResponse | None:
         """The page that refuses the key in a form; None if it is not refused here."""
         try:
             form = Form(parse_qs(body.decode(), max_num_fields=MAX_FIELDS))
-            if UnsentForm.kept_in(form) is None:
-                await self._authenticator.caller(f"Bearer {form.text('key')}", client_of(scope))
-        except (ValueError, InvalidApiKeyError):
+        except ValueError:
             return None
-        except RateLimitedError as error:
-            LOGINS.labels(error.code).inc()
-            REFUSALS.labels(error.code).inc()
-            language = language_of(Request(scope))
-            headers = {**HEADERS, **headers_of(error), "Content-Language": language, "Vary": "Cookie, Accept-Language"}
-            return HTMLResponse(_page(language, error.message, error.do), error.status, headers)
+        if UnsentForm.kept_in(form) is not None:
+            return None
+        try:
+            await self._authenticator.keys.caller(f"Bearer {form.text('key')}")
+        except InvalidApiKeyError:
+            error = self._authenticator.too_many_wrong_keys(client_of(request.scope))
+            return None if error is None else _page(request, error, local_path(form.text("following")))
+        except GalateaError:
+            return None
         return None
 
 
-async def _received(receive: Receive) -> list[Message]:
-    """The messages of a request, until its body is complete or too large."""
-    found, size = [await receive()], 0
-    while found[-1].get("more_body") and (size := size + len(found[-1].get("body", b""))) <= MAX_BYTES:
-        found.append(await receive())
-    return found
+def _is_small_form(request: Request) -> bool:
+    length = request.headers.get("content-length", "")
+    is_small = length.isdecimal() and int(length) <= MAX_BYTES and "expect" not in request.headers
+    return is_small and content_type(request) == FORM_TYPE and is_same_origin(request)
 
 
-def _beginning_with(received: list[Message], receive: Receive) -> Receive:
-    """What a request receives, from its first message on: these have been read already."""
-    read = iter(received)
+def _beginning_with(message: Message, receive: Receive) -> Receive:
+    """What a request receives, from its first message on, which has been read already."""
+    read = [message]
 
     async def receive_again() -> Message:
-        return next(read, None) or await receive()
+        return read.pop() if read else await receive()
 
     return receive_again
 
 
-@cache
-def _page(language: Language, message: str, do: str) -> bytes:
-    """The page in a language. There is one error, and so one page for each language."""
+def _page(request: Request, error: RateLimitedError, following: str) -> HTMLResponse:
+    LOGINS.labels(error.code).inc()
+    REFUSALS.labels(error.code).inc()
+    language = language_of(request)
     with use_language(language):
-        return ENVIRONMENT.get_template("refused.html").render(message=message, do=do).encode()
+        template = ENVIRONMENT.get_template("refused.html")
+        text = template.render(why=f"{error.message} {error.do}", following=following, unsent=None)
+    headers = {**HEADERS, **headers_of(error), "Content-Language": language, "Vary": "Cookie, Accept-Language"}
+    return HTMLResponse(text, error.status, headers)

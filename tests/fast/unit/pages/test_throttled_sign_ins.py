@@ -1,77 +1,59 @@
 """Wrong keys of an address that has sent too many are refused without the whole page; valid keys still sign in."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from fastapi.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from master_dataset.errors import CassandraUnavailableError
 from serving_layer.keys.throttle import WrongKeyThrottle
-from serving_layer.pages import login
-from serving_layer.pages.routing import LOGIN
+from serving_layer.pages.routing import FORM_TYPE, LOGIN
 from serving_layer.pages.throttled_sign_ins import MAX_BYTES, ThrottledSignIns
 from tests.support import World, event_loop
 from tests.support.world_api import Asking
-from tests.support.world_clients import Browsing
+from tests.support.world_clients import Browsing, listening
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
 LIMIT = 3
+HOST = "galatea.example"
+
+
+class Clock:
+    """Monotonic seconds."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 @pytest.fixture
-def asking() -> Asking:
-    """A process that allows three wrong keys a minute."""
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def asking(clock: Clock) -> Asking:
+    """A process that allows three wrong keys a minute, and an address that has sent so many."""
     asking = Asking(World())
-    authenticator: Authenticator = asking.app.state.authenticator
-    object.__setattr__(authenticator, "throttle", WrongKeyThrottle(LIMIT, clock=lambda: 1000.0))
+    throttle = WrongKeyThrottle(LIMIT, clock=clock)
+    for _ in range(LIMIT):
+        throttle.count("127.0.0.1")
+    object.__setattr__(asking.app.state.authenticator, "throttle", throttle)
     return asking
 
 
-@pytest.fixture
-def throttled(asking: Asking) -> Browsing:
-    """A browser at an address that has sent so many."""
-    browsing = Browsing(asking)
-    assert {browsing.sign_in(f"wrong {n}").status_code for n in range(LIMIT)} == {401}
-    return browsing
-
-
-def test_a_wrong_key_is_refused_without_the_whole_page(throttled: Browsing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login, "read_form", None)  # the page cannot answer
-
-    refused = throttled.sign_in("wrong")
-
-    assert refused.status_code == 429
-    assert refused.headers["retry-after"] == "60"
-    assert "default-src 'self'" in refused.headers["content-security-policy"]
-    assert refused.headers["x-content-type-options"] == "nosniff"
-    assert "Wait a minute, then send a valid key." in refused.text
-
-
-def test_it_is_refused_in_the_language_of_the_visitor(throttled: Browsing) -> None:
-    for language, words in (("de", "Anmelden"), ("en", "Sign in"), ("de", "Anmelden")):
-        refused = throttled.response(
-            "POST",
-            LOGIN,
-            {"Accept-Language": language, "Content-Type": "application/x-www-form-urlencoded"},
-            content="key=wrong",
-        )
-
-        assert (refused.status_code, refused.headers["content-language"]) == (429, language)
-        assert f"<h1>{words}</h1>" in refused.text
-
-
-def test_a_valid_key_still_signs_in(throttled: Browsing, asking: Asking) -> None:
-    assert throttled.sign_in("wrong").status_code == 429
-    assert throttled.sign_in(asking.keys.make("default")).status_code == 303
-
-
 class Page:
-    """Where requests go that are not refused, and what it received."""
+    """Where requests go that are not refused, what it received, and the last response."""
 
     def __init__(self, asking: Asking) -> None:
         self.bodies: list[bytes] = []
+        self.text, self.headers = "", dict[str, str]()
         self._app = ThrottledSignIns(self._answer, asking.app.state.authenticator)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,9 +64,12 @@ class Page:
         self.bodies.append(body)
         await PlainTextResponse("the page", 401)(scope, receive, send)
 
-    def status(self, *parts: bytes, **scope: Any) -> int:
-        """The status of a request whose body arrives in these parts."""
+    def status(self, *parts: bytes, headers: dict[str, str] | None = None, **scope: Any) -> int:
+        """The status of a form of a browser whose body arrives in these parts. `headers`: replace some of its own."""
         waiting, sent = list(parts), list[int]()
+        length = str(sum(map(len, parts)))
+        fields = {"host": HOST, "origin": f"http://{HOST}", "content-type": FORM_TYPE, "content-length": length}
+        pairs = [(name.encode(), value.encode()) for name, value in (fields | (headers or {})).items() if value]
 
         async def receive() -> Message:
             return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
@@ -92,38 +77,110 @@ class Page:
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 sent.append(message["status"])
+                self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+            else:
+                self.text += message["body"].decode()
 
-        of = {"type": "http", "method": "POST", "path": LOGIN, "headers": [], "client": ("127.0.0.1", 1), **scope}
-        event_loop.run(self._app(of, receive, send))
+        of = {"type": "http", "method": "POST", "path": LOGIN, "scheme": "http", "server": (HOST, 80)}
+        own = {"headers": pairs, "client": ("127.0.0.1", 1), "query_string": b"", **scope}
+        event_loop.run(self._app({**of, **own}, receive, send))
         [status] = sent
         return status
 
 
-@pytest.mark.usefixtures("throttled")
-@pytest.mark.parametrize(
-    "parts",
-    [
-        (b"key=wrong&unsent_path=%2Falerts%2Frules&unsent.name=x",),
-        (b"key=wrong&following=%2F", b"a" * MAX_BYTES),
-        (b"key=wrong&following=%2F", b"a" * MAX_BYTES, b"b", b"c"),
-        (b"key=wrong" + b"&a=1" * 20,),
-        (b"\xff=\xff",),
-    ],
-)
-def test_any_other_form_is_left_to_the_page_as_it_is(asking: Asking, parts: tuple[bytes, ...]) -> None:
+def test_a_wrong_key_is_refused_without_the_whole_page_and_can_be_corrected(asking: Asking) -> None:
     page = Page(asking)
 
-    assert page.status(*parts) == 401
+    assert page.status(b"key=wrong&following=%2Fstores%3Fq%3D%22") == 429
+    assert page.bodies == []
+    assert page.headers["retry-after"] == "60"
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    assert "Wait a minute, then send a valid key." in page.text
+    assert re.search(
+        r'<form method="post" action="/login">\s*<input[^>]* name="following" value="/stores\?q=&#34;">', page.text
+    )
+
+
+def test_a_foreign_address_is_not_followed(asking: Asking) -> None:
+    page = Page(asking)
+
+    assert page.status(b"key=wrong&following=https%3A%2F%2Fevil.example%2F") == 429
+    assert "evil" not in page.text
+
+
+@pytest.mark.parametrize(("language", "words"), [("de", "Anmelden"), ("en", "Sign in")])
+def test_it_is_refused_in_the_language_of_the_visitor(asking: Asking, language: str, words: str) -> None:
+    page = Page(asking)
+
+    assert page.status(b"key=wrong", headers={"accept-language": language}) == 429
+    assert (page.headers["content-language"], f"<h1>{words}</h1>" in page.text) == (language, True)
+
+
+def test_a_server_refuses_a_wrong_key_and_accepts_a_valid_one(asking: Asking) -> None:
+    with listening(asking.app) as url:
+        said = [
+            httpx.post(f"{url}{LOGIN}", data={"key": key}, headers={"Origin": url}, trust_env=False)
+            for key in ("wrong", asking.keys.make("default"))
+        ]
+
+    assert [each.status_code for each in said] == [429, 303]
+    assert "<nav" not in said[0].text
+    assert said[0].headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("parts", "headers"),
+    [
+        ((b"key=", b"wrong"), {}),
+        ((b"key=wrong&unsent_path=%2Falerts%2Frules&unsent.name=x",), {}),
+        ((b"key=wrong&following=%2F" + b"a" * MAX_BYTES,), {}),
+        ((b"key=wrong" + b"&a=1" * 20,), {}),
+        ((b"\xff=\xff",), {}),
+        ((b"key=wrong",), {"content-type": "application/json"}),
+        ((b"key=wrong",), {"content-length": ""}),
+        ((b"key=wrong",), {"expect": "100-continue"}),
+        ((b"key=wrong",), {"origin": ""}),
+        ((b"key=wrong",), {"origin": "http://evil.example"}),
+    ],
+)
+def test_any_other_form_is_left_to_the_page_as_it_is(
+    asking: Asking, parts: tuple[bytes, ...], headers: dict[str, str]
+) -> None:
+    page = Page(asking)
+
+    assert page.status(*parts, headers=headers) == 401
     assert page.bodies == [b"".join(parts)]
 
 
-@pytest.mark.usefixtures("throttled")
-def test_a_form_in_parts_and_one_without_a_key_are_refused(asking: Asking) -> None:
-    assert Page(asking).status(b"") == 429
-    assert Page(asking).status(b"ke", b"y=wrong", b"") == 429
-
-
-@pytest.mark.usefixtures("throttled")
 @pytest.mark.parametrize("scope", [{"path": "/"}, {"method": "GET"}, {"client": ("192.0.2.1", 1)}, {"client": None}])
-def test_other_requests_and_other_addresses_are_not_refused(asking: Asking, scope: dict[str, Any]) -> None:
+def test_other_requests_and_other_addresses_are_left_to_the_page(asking: Asking, scope: dict[str, Any]) -> None:
     assert Page(asking).status(b"key=wrong", **scope) == 401
+
+
+def test_without_cassandra_the_page_says_so(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(_: object, _authorization: str) -> None:
+        raise CassandraUnavailableError("Cassandra does not respond.", do="galatea status")
+
+    authenticator: Authenticator = asking.app.state.authenticator
+    monkeypatch.setattr(type(authenticator.keys), "caller", fails)
+
+    assert Page(asking).status(b"key=wrong") == 401
+    assert Browsing(asking).sign_in("wrong").status_code == 503
+
+
+def test_a_key_is_left_to_the_page_to_count_if_the_minute_ends_while_it_arrives(
+    asking: Asking, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authenticator: Authenticator = asking.app.state.authenticator
+    known = authenticator.keys.caller
+
+    async def later(authorization: str | None) -> Any:
+        clock.now += 60
+        return await known(authorization)
+
+    monkeypatch.setattr(authenticator.keys, "caller", later)
+
+    assert Page(asking).status(b"key=wrong") == 401
+    for _ in range(LIMIT - 1):
+        authenticator.throttle.count("127.0.0.1")
+    assert authenticator.throttle.seconds_to_wait("127.0.0.1") == 0
