@@ -11,7 +11,7 @@ from master_dataset.kafka import lag
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.lag import ConsumerGroup
 
-Answer = tuple[KafkaError | None, Sequence[TopicPartition]]
+Answer = tuple[KafkaError | None, Sequence[Any]]
 TOPIC = "pos_transactions"
 
 
@@ -117,7 +117,7 @@ def test_a_refusal_is_raised_and_committed_again(
         error = KafkaError(KafkaError.UNKNOWN_MEMBER_ID)
         if not is_of_partition:
             return error, offsets
-        return None, [Refused(each, error) for each in offsets]  # type: ignore[list-item]
+        return None, [Refused(each, error) for each in offsets]
 
     client.answers = [refuse]
     with pytest.raises(BrokerUnavailableError, match=r"cannot commit the positions of `galatea\.speed`"):
