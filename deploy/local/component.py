@@ -81,5 +81,7 @@ def require_free_disk(folder: Path) -> None:
     """
     free = shutil.disk_usage(folder).free // MB if folder.exists() else LEAST_MB
     if free < LEAST_MB:
-        message = f"it is not started, because {free} MB are free on the disk of `{folder}`"
-        raise DiskFullError(message, do=f"free {LEAST_MB} MB there; it then starts by itself")
+        message = f"what writes to `{folder}` is not started, because only {free} MB are free on its disk"
+        raise DiskFullError(
+            message, do=f"free {LEAST_MB} MB there; if `galatea up` is still running, it then starts it"
+        )

@@ -84,7 +84,7 @@ MEMORY_MB = 100
 """Less than each component needs to start."""
 ROWS, ROW_BYTES = 64, 1 << 20
 """Four segments of Cassandra's commit log."""
-FULL = ("No space left", "disk failure policy", "it is not started, because")
+FULL = ("No space left", "disk failure policy", " is not started, because only")
 """What the broker, Cassandra, Spark and the supervisor write down of a disk that is full."""
 
 

@@ -25,10 +25,10 @@ def test_a_disk_with_just_enough_room_is_taken(tmp_path: Path, monkeypatch: pyte
 def test_a_disk_with_less_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, LEAST_MB * MB - 1)
 
-    with pytest.raises(DiskFullError, match="it is not started, because 255 MB are free on the disk") as refused:
+    with pytest.raises(DiskFullError, match="is not started, because only 255 MB are free on its disk") as refused:
         require_free_disk(tmp_path)
 
-    assert refused.value.do == "free 256 MB there; it then starts by itself"
+    assert refused.value.do == "free 256 MB there; if `galatea up` is still running, it then starts it"
 
 
 def test_a_folder_that_is_yet_to_be_made_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
