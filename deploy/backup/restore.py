@@ -230,6 +230,7 @@ class Restore:
             versions[name] = (saved.version, check_table(f"{self.master_uri}/{name}", recorded).version)
         same = same_topics(manifest, self.kafka.ids(list(manifest.topics)))
         self._check_partitions(manifest, same)
+        self._check_ends(manifest, same)
         return RestorePlan(
             folder=self.folder,
             manifest=manifest,
@@ -297,16 +298,34 @@ class Restore:
                 message = f"`{topic}` has {found} partitions, and had {saved} when the backup was made"
                 raise OperatorError(message, do="restore a backup that was made after partitions had been added")
 
+    def _check_ends(self, manifest: Manifest, same: set[str]) -> None:
+        """Refuse positions behind the end of a topic: the streams could not continue there."""
+        ends = {topic: self.kafka.end_offsets(topic) for topic in sorted(same)}
+        for row in self._positions(manifest):
+            topic, partition, position = row["topic"], row["partition"], row["position"]
+            end = ends.get(topic, {}).get(partition, position)
+            if end < position:
+                message = (
+                    f"`{topic}/{partition}` ends at {end}, and the archive of the backup has read it to {position}: "
+                    "it is a different log, or it has lost records"
+                )
+                raise OperatorError(message, do="restore the broker's log, or see docs/how-to/disaster-recovery.md")
+
     def _sizes(self, listed: SavedFile) -> Mapping[str, int]:
         rows = pq.read_table(self.folder / listed.path)
         return dict(zip(rows["path"].to_pylist(), rows["size_bytes"].to_pylist(), strict=True))
 
     def _gaps(self, manifest: Manifest, same: set[str]) -> Iterator[Gap]:
         first = {topic: self.kafka.first_offsets(topic) for topic in sorted(same)}
-        for row in pq.read_table(self.folder / manifest.tables[ARCHIVE_POSITIONS].path).to_pylist():
+        for row in self._positions(manifest):
             begins = first.get(row["topic"], {}).get(row["partition"], 0)
             if row["position"] < begins:
                 yield Gap(row["topic"], row["partition"], row["position"], begins)
+
+    def _positions(self, manifest: Manifest) -> Sequence[Row]:
+        """Up to where the archive had read."""
+        found: list[Row] = pq.read_table(self.folder / manifest.tables[ARCHIVE_POSITIONS].path).to_pylist()
+        return found
 
     def _checkpoints(self) -> Sequence[str]:
         return [uri for name in _STREAMS if exists(uri := f"{self.checkpoint_uri}/{name}")]

@@ -137,6 +137,14 @@ def test_a_position_whose_record_is_gone_is_left_out_and_said(empty: MemoryDeplo
     assert any("from 40 to 54: they count if the master dataset has them" in what for _, what in plan.shown())
 
 
+def test_a_topic_that_ends_before_a_position_of_the_backup_is_refused(empty: MemoryDeployment, backup: Path) -> None:
+    empty.kafka.ends = {0: 100, 1: 39}
+
+    with pytest.raises(OperatorError, match=rf"`{TOPIC}/1` ends at 39, .* has read it to 40: it is a different log"):
+        empty.restore(backup)
+    assert not empty.keyspace.rows.get("archive_positions")
+
+
 def test_topics_that_have_grown_since_the_backup_are_refused(empty: MemoryDeployment, backup: Path) -> None:
     empty.kafka.ends = dict.fromkeys(range(4), 100)
 
