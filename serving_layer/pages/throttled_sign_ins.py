@@ -4,6 +4,7 @@ The whole page costs the process more than a millisecond, so that whoever tries 
 of its time.
 """
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -15,7 +16,7 @@ from master_dataset.errors import GalateaError
 from serving_layer.api.caller import client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
 from serving_layer.http.problems import REFUSALS, headers_of
-from serving_layer.pages.language import language_of, use_language
+from serving_layer.pages.language import Language, language_of, use_language
 from serving_layer.pages.login import LOGINS
 from serving_layer.pages.rendering import ENVIRONMENT, HEADERS
 from serving_layer.pages.routing import FORM_TYPE, LOGIN, Form, UnsentForm, content_type, is_same_origin, local_path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES, MAX_FIELDS = 4_096, 10
 """Of a form with a key alone. Other forms are left to the sign-in page."""
+MAX_PAGES = 256
+"""Pages that are kept, by language and where the visitor was going: programs that guess keys ask for the same one."""
 
 
 class ThrottledSignIns:
@@ -60,7 +63,7 @@ class ThrottledSignIns:
             await self._authenticator.keys.caller(f"Bearer {form.text('key')}")
         except InvalidApiKeyError:
             error = self._authenticator.too_many_wrong_keys(client_of(request.scope))
-            return None if error is None else _page(request, error, local_path(form.text("following")))
+            return None if error is None else _response(request, error, local_path(form.text("following")))
         except GalateaError:
             return None
         return None
@@ -82,12 +85,17 @@ def _beginning_with(message: Message, receive: Receive) -> Receive:
     return receive_again
 
 
-def _page(request: Request, error: RateLimitedError, following: str) -> HTMLResponse:
+def _response(request: Request, error: RateLimitedError, following: str) -> HTMLResponse:
     LOGINS.labels(error.code).inc()
     REFUSALS.labels(error.code).inc()
     language = language_of(request)
+    page = _page(language, f"{error.message} {error.do}", following)
+    headers = {**HEADERS, **headers_of(error), "Content-Language": language, "Vary": "Cookie, Accept-Language"}
+    return HTMLResponse(page, error.status, headers)
+
+
+@lru_cache(MAX_PAGES)
+def _page(language: Language, why: str, following: str) -> bytes:
     with use_language(language):
         template = ENVIRONMENT.get_template("refused.html")
-        text = template.render(why=f"{error.message} {error.do}", following=following, unsent=None)
-    headers = {**HEADERS, **headers_of(error), "Content-Language": language, "Vary": "Cookie, Accept-Language"}
-    return HTMLResponse(text, error.status, headers)
+        return template.render(why=why, following=following, unsent=None).encode()
