@@ -23,25 +23,17 @@ LIMIT = 3
 HOST = "galatea.example"
 
 
-class Clock:
-    """Monotonic seconds."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def seconds() -> list[float]:
+    """What the clock of the throttle shows."""
+    return [1000.0]
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def asking(clock: Clock) -> Asking:
+def asking(seconds: list[float]) -> Asking:
     """A process that allows three wrong keys a minute, and an address that has sent so many."""
     asking = Asking(World())
-    throttle = WrongKeyThrottle(LIMIT, clock=clock)
+    throttle = WrongKeyThrottle(LIMIT, clock=lambda: seconds[0])
     for _ in range(LIMIT):
         throttle.count("127.0.0.1")
     object.__setattr__(asking.app.state.authenticator, "throttle", throttle)
@@ -169,13 +161,13 @@ def test_without_cassandra_the_page_says_so(asking: Asking, monkeypatch: pytest.
 
 
 def test_a_key_is_left_to_the_page_to_count_if_the_minute_ends_while_it_arrives(
-    asking: Asking, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    asking: Asking, seconds: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authenticator: Authenticator = asking.app.state.authenticator
     known = authenticator.keys.caller
 
     async def later(authorization: str | None) -> Any:
-        clock.now += 60
+        seconds[0] += 60
         return await known(authorization)
 
     monkeypatch.setattr(authenticator.keys, "caller", later)
