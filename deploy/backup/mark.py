@@ -1,15 +1,10 @@
-"""The note in Cassandra that a backup is being restored: until that is done, nothing else may work with the tables.
-
-And whether one was restored last.
-"""
+"""The note in Cassandra that a backup is being restored: until that is done, nothing else may work with the tables."""
 
 from typing import TYPE_CHECKING
 
 from cassandra import ConsistencyLevel
 
-from deploy.services.releases import are_records_read
 from master_dataset.errors import OperatorError
-from views.control.publication import PointerRow
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -48,10 +43,3 @@ def refuse_unfinished_restore(session: "Session") -> None:
     if (backup := RestoreMark(session).read()) is not None:
         message = f"a restore of the backup `{backup}` is running or was interrupted"
         raise OperatorError(message, do="let its `galatea restore` finish, or run it again; then start this again")
-
-
-def was_just_restored(session: "Session") -> bool:
-    """Whether a backup is what was published last, and neither an archive nor a speed layer has run within a minute."""
-    pointer = PointerRow(session)
-    published = pointer.publication(pointer.read().publication)
-    return published is not None and published.is_restored and not are_records_read(session)

@@ -9,7 +9,7 @@ import typer
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
-from galatea.cli.common.tenants import registered_stores, session_for_loads
+from galatea.cli.common.tenants import registered_stores, session_for_loads, was_just_restored
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,7 +32,6 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Register the stores in FILE, or change registered ones."""
-    from deploy.backup.mark import was_just_restored
     from deploy.cassandra import refuse_wrong_clock
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read

@@ -12,13 +12,14 @@ from cassandra.cluster import Session
 from deltalake import write_deltalake
 
 from deploy.backup.manifest import Manifest
-from deploy.backup.mark import refuse_unfinished_restore, was_just_restored
+from deploy.backup.mark import refuse_unfinished_restore
 from deploy.backup.restore import Restore, RestorePlan
 from deploy.backup.rows import CassandraKeyspace, arrow_schema
 from deploy.backup.tables import ARCHIVE_POSITIONS, PUBLICATIONS, SKIPS, kept_tables
 from deploy.backup.writer import BackupWriter
 from deploy.schema import newest
 from deploy.services.releases import ReleaseRecorder
+from galatea.cli.common.tenants import was_just_restored
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.topics import Topics
 from tests.integration.conftest import Keyspaces, Stack

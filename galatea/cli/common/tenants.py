@@ -45,6 +45,16 @@ def session_for_loads(settings: "Settings") -> "Session":
     return session
 
 
+def was_just_restored(session: "Session") -> bool:
+    """Whether a backup is what was published last, and neither an archive nor a speed layer has run within a minute."""
+    from deploy.services.releases import are_records_read
+    from views.control.publication import PointerRow
+
+    pointer = PointerRow(session)
+    published = pointer.publication(pointer.read().publication)
+    return published is not None and published.is_restored and not are_records_read(session)
+
+
 def warn_of_unknown_tenants(tenants: Iterable[str], stores: "Iterable[HasTenant]") -> list[str]:
     """Print one line on stderr for each tenant that has no store, and return them.
 
