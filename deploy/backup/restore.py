@@ -299,7 +299,7 @@ class Restore:
                 raise OperatorError(message, do="restore a backup that was made after partitions had been added")
 
     def _check_ends(self, manifest: Manifest, same: set[str]) -> None:
-        """Refuse positions behind the end of a topic: the streams could not continue there."""
+        """Refuse positions beyond the end of a topic: the streams could not continue there."""
         ends = {topic: self.kafka.end_offsets(topic) for topic in sorted(same)}
         for row in self._positions(manifest):
             topic, partition, position = row["topic"], row["partition"], row["position"]
