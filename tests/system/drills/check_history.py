@@ -70,7 +70,10 @@ class Checker:
     faults: Counter[str] = field(default_factory=Counter)
     _sent: dict[Identity, tuple[int, int]] = field(default_factory=dict)  # time and cents
     _sent_of: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    _acks: dict[Identity, list[Ack]] = field(default_factory=lambda: defaultdict(list))
+    _firsts: dict[Identity, Ack] = field(default_factory=dict)  # all of a receipt are in one partition
+    _old: list[tuple[Identity, Ack]] = field(default_factory=list)
+    _young: Counter[str] = field(default_factory=Counter)  # receipts and cents that do not wait
+    _received: int = 0
     _places: set[tuple[int, int]] = field(default_factory=set)
     _partition_of: dict[str, int] = field(default_factory=dict)
     _broken: int = 0
@@ -123,7 +126,15 @@ class Checker:
         identity = line["store"], line["number"]
         happened_us, minor = self._sent[identity]
         ack = Ack(line["partition"], line["offset"], line["received_us"], happened_us, minor)
-        self._acks[identity].append(ack)
+        self._received += 1
+        if ack.is_old:
+            self._old.append((identity, ack))
+        former = self._firsts.get(identity)
+        if former is None or ack.offset < former.offset:
+            self._firsts[identity] = ack
+            for each, times in ((former, -1), (ack, 1)):
+                if each is not None and not each.is_old:
+                    self._young.update(receipts=times, minor=times * each.minor)
 
     def _read(self, line: Line) -> None:
         for store in self._shown.keys() | line["values"].keys():
@@ -156,23 +167,23 @@ class Checker:
 
     def _due(self, name: str, cut_us: int) -> tuple[int, int]:
         """What an answer at this cut has to say, and how many deliveries wait for the batch layer."""
-        firsts = [min(acks, key=lambda each: each.offset) for acks in self._acks.values()]  # all in one partition
-        shown = [each for each in firsts if not each.is_old or each.received_us < cut_us]
-        waiting = sum(each.is_old and each.received_us >= cut_us for acks in self._acks.values() for each in acks)
-        return len(shown) if name == "receipts" else sum(each.minor for each in shown), waiting
+        received = [(identity, ack) for identity, ack in self._old if ack.received_us < cut_us]
+        old = [ack for identity, ack in received if self._firsts[identity] is ack]
+        waiting = len(self._old) - len(received)
+        more = len(old) if name == "receipts" else sum(each.minor for each in old)
+        return self._young[name] + more, waiting
 
     def _fault(self, line: Line) -> None:
         self.faults[" ".join(line[name] for name in ("method", "target") if line[name])] += 1
 
     def _count(self, line: Line) -> None:
-        deliveries = sum(map(len, self._acks.values()))
         differing, cells = line["cells_different"], line["cells_compared"]
         is_equal = differing == 0 and cells > 0 and line["is_published"]
         found = f"{differing} of {cells} cells differ, published: {line['is_published']}"
         self._that(Invariant.RECOMPUTED, line, found, holds=is_equal)
         archived, letters = line["archived"], line["dead_letters"].get("not_json", 0)
-        is_kept = (archived, letters) == (deliveries, self._broken)
-        of_sent = f"{archived} of {deliveries} archived, {letters} of {self._broken} dead letters"
+        is_kept = (archived, letters) == (self._received, self._broken)
+        of_sent = f"{archived} of {self._received} archived, {letters} of {self._broken} dead letters"
         self._that(Invariant.CONSERVED, line, of_sent, holds=is_kept)
         self._that(Invariant.EXPLAINED, line, f"{line['unexplained']} unexplained", holds=line["unexplained"] == 0)
 

@@ -40,7 +40,7 @@ HISTORIES = FOLDER / "histories"
 COMPONENTS = ("kafka", "cassandra", "archive", "speed", "api")
 STARTS = 3
 REST_SECONDS = 900.0
-"""So long a stack may take to have counted what was sent: after that it hangs."""
+"""So long a stack may count nothing more before it has counted all that was sent: after that it hangs."""
 
 
 class Topology(NamedTuple):
@@ -105,9 +105,12 @@ class DrillStack:
         """At rest an answer says what was acknowledged, to the cent, but for what waits; and counts that."""
         self.load.rest()
         wait_until(self.faults.all_run, "every component to be back")
-        deadline = time.monotonic() + REST_SECONDS
+        deadline, counted = time.monotonic() + REST_SECONDS, 0
         while True:
             readings, found = self._read()
+            now_counted = max((each.waiting + (each.value or 0) for each in readings[:1]), default=0)
+            if now_counted > counted:
+                deadline, counted = time.monotonic() + REST_SECONDS, now_counted
             is_last = not found or time.monotonic() > deadline
             for each in readings or [Reading("receipts", None, 0, 0)] * is_last:
                 self.history.add(Operation.REST, **each._asdict(), is_last=is_last)

@@ -49,3 +49,18 @@ def test_a_broken_record_is_no_receipt_and_one_that_is_not_acknowledged_may_be_s
 
     assert found.due(CUT) == Due(0, 0, 0)
     assert (found.broken, found.duplicates, found.receipts) == (1, 0, 1)
+
+
+def test_of_deliveries_acknowledged_in_any_order_the_first_in_the_log_counts() -> None:
+    found, old = TillRoll(), slip(1, CUT - OLDEST)
+    deliveries = [(1, CUT + 2 * SECOND), (0, CUT + SECOND), (3, CUT - 2 * SECOND), (2, CUT - 3 * SECOND)]
+    for offset, received_at in deliveries:
+        found.hand_over(old)
+        found.delivered(Delivery(old, 0, offset, received_at))
+
+    assert found.due(CUT + SECOND) == Due(0, 0, 2)
+    assert found.due(CUT + 2 * SECOND) == Due(1, 100, 1)
+
+    found.delivered(Delivery(slip(1, CUT, 70), 0, -1, CUT))
+
+    assert found.due(CUT) == Due(1, 70, 2)

@@ -57,6 +57,11 @@ class TillRoll:
     unknown: int = 0
     failed: int = 0
     history: History | None = None
+    _firsts: dict[tuple[str, int], Delivery] = field(default_factory=dict, repr=False)
+    """By receipt, which lies in one partition, that of its store: the one with the least offset."""
+    _old: list[Delivery] = field(default_factory=list, repr=False)
+    _young_receipts: int = 0
+    _young_minor: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def hand_over(self, slip: Slip) -> None:
@@ -72,8 +77,25 @@ class TillRoll:
         """It was acknowledged."""
         with self._lock:
             self.deliveries.append(delivery)
+            self._keep_first(delivery)
             place = {"partition": delivery.partition, "offset": delivery.offset}
             self._add(Operation.ACK, delivery.slip, **place, received_us=micros(delivery.received_at))
+
+    def _keep_first(self, delivery: Delivery) -> None:
+        """What is due is asked again and again, so all but the old ones is summed up as it arrives."""
+        identity = delivery.slip.identity
+        if identity is None:
+            return
+        if delivery.is_old:
+            self._old.append(delivery)
+        former = self._firsts.get(identity)
+        if former is not None and former.offset < delivery.offset:
+            return
+        self._firsts[identity] = delivery
+        for each, times in ((former, -1), (delivery, 1)):
+            if each is not None and not each.is_old:
+                self._young_receipts += times
+                self._young_minor += times * each.slip.minor
 
     def is_unknown(self, slip: Slip) -> None:
         """Nobody knows whether it came to lie."""
@@ -99,25 +121,21 @@ class TillRoll:
     @property
     def duplicates(self) -> int:
         """Acknowledged deliveries behind the first of their receipt."""
-        return len(self.deliveries) - self.broken - len(self._firsts())
+        return len(self.deliveries) - self.broken - len(self._firsts)
 
     def due(self, cut: datetime) -> Due:
         """Of everything acknowledged: what was received before the cut, and the young rest; what waits since then."""
-        shown = self.shown(cut)
         with self._lock:
-            waiting = sum(each.is_old and each.received_at >= cut for each in self.deliveries)
-        return Due(len(shown), sum(each.slip.minor for each in shown), waiting)
+            received = [each for each in self._old if each.received_at < cut]
+            old = [each.slip.minor for each in received if self._is_first(each)]
+            waiting = len(self._old) - len(received)
+            return Due(self._young_receipts + len(old), self._young_minor + sum(old), waiting)
 
     def shown(self, cut: datetime) -> list[Delivery]:
         """The first deliveries that an answer at a cut contains."""
-        return [each for each in self._firsts().values() if not each.is_old or each.received_at < cut]
-
-    def _firsts(self) -> dict[tuple[str, int], Delivery]:
-        """A receipt lies in one partition, that of its store: the least offset is the first delivery."""
         with self._lock:
-            ordered = sorted(self.deliveries, key=lambda each: each.offset)
-        firsts: dict[tuple[str, int], Delivery] = {}
-        for each in ordered:
-            if each.slip.identity is not None:
-                firsts.setdefault(each.slip.identity, each)
-        return firsts
+            firsts = list(self._firsts.values())
+        return [each for each in firsts if not each.is_old or each.received_at < cut]
+
+    def _is_first(self, delivery: Delivery) -> bool:
+        return delivery.slip.identity is not None and self._firsts[delivery.slip.identity] is delivery
