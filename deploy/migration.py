@@ -13,7 +13,7 @@ from deploy.cassandra import connect
 from deploy.clusters import KEYSPACE
 from deploy.local.nodes import THREE
 from deploy.partitions import all_topics
-from deploy.schema import migrate, pending
+from deploy.schema import migrate, to_apply
 from deploy.secrets_key import register, replace_key, secrets_key
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.kafka.topics import TopicChange, Topics, TopicSettings
@@ -93,9 +93,9 @@ class TableMigration:
         self._address, self._replication = replace(address, keyspace=None), replication
 
     def plan(self) -> Sequence[Path]:
-        """Return the files to apply. OperatorError if a newer release has been there."""
+        """Return the files to apply. OperatorError if this release cannot use the tables of a newer one."""
         with self._session() as session:
-            return pending(session, KEYSPACE)
+            return to_apply(session, KEYSPACE)
 
     def shown(self, files: Sequence[Path]) -> Iterator[Change]:
         """Say what they do. CassandraUnavailableError."""

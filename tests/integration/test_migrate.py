@@ -22,6 +22,8 @@ from master_dataset.kafka.topics import TopicChange, Topics, TopicSettings
 from serving_layer.tables import AsyncSession, KeyTables
 from tests.integration.conftest import Keyspaces, Stack
 
+ADDING = ("013_webhook_states.cql", "014_webhook_begun.cql", "016_webhook_refusing.cql", "022_releases.cql")
+"""Files that add columns, and do not say that these may be there."""
 WANTED = TopicSettings(partitions=2, replication=1, retention_ms=3_600_000)
 
 
@@ -110,6 +112,18 @@ def test_tables_of_a_newer_release_are_refused(keyspaces: Keyspaces) -> None:
                 pending(session, session.keyspace)
         finally:
             session.execute("DELETE FROM migrations WHERE name = %s", (newer,))
+
+
+def test_a_migration_that_was_killed_before_it_was_recorded_is_repeated(stack: Stack, keyspaces: Keyspaces) -> None:
+    with keyspaces.lend() as session, _session(stack) as migrating:
+        files = [row.name for row in session.execute("SELECT name FROM migrations") if row.name in ADDING]
+        for name in files:
+            session.execute("DELETE FROM migrations WHERE name = %s", (name,))
+
+        migrate(migrating, session.keyspace)
+
+        assert sorted(files) == sorted(ADDING)
+        assert pending(session, session.keyspace) == []
 
 
 def test_the_command_says_what_it_would_do_and_changes_nothing(stack: Stack) -> None:
