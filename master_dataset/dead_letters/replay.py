@@ -58,6 +58,10 @@ SENT_BEFORE = (
     "has already been replayed with a different patch, and that event counts or may count. A second one would count it "
     "twice. If the outcome of the first is `unknown`, repeat that replay"
 )
+BEGUN_AT_ONCE = (
+    "is being replayed with a different patch at the same time, so this one was not sent. See what became of the other "
+    "one, and repeat this one if it made no event"
+)
 NO_EVENT = "is an alert that a webhook rejected, not an event. It is not delivered again, so forward its bytes yourself"
 NOT_OURS = "was written into a topic of alerts by another program. It is no event, and there is nothing to replay"
 _NO_EVENTS: Mapping[str, str] = {
@@ -240,7 +244,7 @@ class Replayer:
         self, checks: Sequence["ReplayCheck"], expected: Sequence[DeadLetterResult], run: str, request: ReplayRequest
     ) -> list[DeadLetterResult]:
         begun: list[Replay] = []
-        records: list[ReplayRecord] = []
+        begun_checks: list[ReplayCheck] = []
         for check, result in zip(checks, expected, strict=True):
             if result.outcome is ReplayStatus.EVENT and check.key is not None and check.record is not None:
                 begun.append(
@@ -256,15 +260,20 @@ class Replayer:
                         identity_hash=check.key.identity_hash,
                     )
                 )
-                records.append(check.record)
+                begun_checks.append(check)
         if not begun:
             return list(expected)
         self.replays.append(begun)  # first, so that nothing that was sent is ever forgotten
-        reports = dict(zip((each.position for each in begun), self.sender.send(records), strict=True))
-        self.replays.append([_ended(each, reports[each.position]) for each in begun])
+        competing = self._competing_replays(begun_checks)  # again: another process may have begun since the first look
+        records = [each.record for each in begun_checks if each.record is not None and each.position not in competing]
+        sending = [each for each in begun if each.position not in competing]
+        reports = dict(zip((each.position for each in sending), self.sender.send(records), strict=True))
+        withdrawn = [replace(each, sending=SendStatus.WITHDRAWN) for each in begun if each.position in competing]
+        self.replays.append([*withdrawn, *(_ended(each, reports[each.position]) for each in sending)])
         sent = sum(each.to is not None for each in reports.values())
-        log.info("dead_letters.replayed", run=run, by=request.by, sent=sent)
-        return [_sent(each, reports[each.position]) if each.position in reports else each for each in expected]
+        log.info("dead_letters.replayed", run=run, by=request.by, sent=sent, withdrawn=len(withdrawn))
+        results = [_refused(each, BEGUN_AT_ONCE) if each.position in competing else each for each in expected]
+        return [_sent(each, reports[each.position]) if each.position in reports else each for each in results]
 
 
 def _refused(result: DeadLetterResult, why: str) -> DeadLetterResult:

@@ -28,12 +28,16 @@ from master_dataset.storage import is_table, open_table
 
 
 class SendStatus(StrEnum):
-    """BEGUN is recorded before anything is sent. UNKNOWN: it may or may not be in the topic. REFUSED: too large."""
+    """BEGUN is recorded before anything is sent. UNKNOWN: it may or may not be in the topic. REFUSED: too large.
+
+    WITHDRAWN: not sent, because another replay as a different event had begun at the same time.
+    """
 
     BEGUN = "begun"
     SENT = "sent"
     UNKNOWN = "unknown"
     REFUSED = "refused"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class Replay:
     """One time that a dead letter was sent again.
 
     `run`: shared by all dead letters of one request. `by`: id of an API key or name of a user. `mended`: the
-        description of
-    the patch. `to`: its position in the topic, None unless it is SENT. `day`, `identity_hash`: of the event in it.
+    description of the patch. `to`: its position in the topic, None unless it is SENT. `day`, `identity_hash`: of the
+    event in it.
     """
 
     position: RecordPosition
@@ -214,6 +218,8 @@ def replay_results(
     for replay in replays:
         if replay.sending is SendStatus.REFUSED:
             results[replay] = ReplayResult(ReplayOutcome.DEAD_LETTER, None, Reason.TOO_LARGE)
+        elif replay.sending is SendStatus.WITHDRAWN:
+            results[replay] = ReplayResult(ReplayOutcome.DEAD_LETTER, None, Reason.CONFLICTING_DUPLICATE)
         elif replay not in sent:
             results[replay] = ReplayResult(ReplayOutcome.UNKNOWN)
         else:

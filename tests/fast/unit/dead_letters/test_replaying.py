@@ -1,6 +1,7 @@
 """Replayed dead letters: parsed again, recorded with their outcome, and counted once."""
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from master_dataset.dead_letters import replay
 from master_dataset.dead_letters.dead_letter import DeadLetterQuery
 from master_dataset.dead_letters.patch import Patch
-from master_dataset.dead_letters.replay import DeadLetterResult, ReplayRequest
+from master_dataset.dead_letters.replay import BEGUN_AT_ONCE, DeadLetterResult, ReplayRequest
+from master_dataset.dead_letters.replay_history import Replay
 from master_dataset.errors import BrokerUnavailableError, UnknownNameError
 from master_dataset.kafka.producer import DeliveryStatus
 from master_dataset.kafka.record import RecordPosition
@@ -122,6 +124,33 @@ def test_a_dead_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_no
     [same] = replayed(world, position, patch=A_TIME)
 
     assert (another.outcome, another.of, same.outcome) == ("refused", None, "sent")
+
+
+@pytest.mark.parametrize(
+    ("delivery", "outcome"), [(DeliveryStatus.ACKNOWLEDGED, "event"), (DeliveryStatus.UNCONFIRMED, "unknown")]
+)
+def test_a_dead_letter_that_two_replay_differently_at_the_same_time_becomes_one_event_at_most(
+    world: WorldDeadLetters, monkeypatch: pytest.MonkeyPatch, delivery: DeliveryStatus, outcome: str
+) -> None:
+    [position] = world.archive.receive(NO_TIME)
+    append, others = world.replays.append, [ANOTHER_TIME]
+
+    def overtaken(replays: Iterable[Replay]) -> None:
+        if others:
+            replayed(world, position, patch=others.pop())
+            world.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
+        append(replays)
+
+    world.sender.says = lambda _: delivery
+    monkeypatch.setattr(world.replays, "append", overtaken)
+    [item] = replayed(world, position, patch=A_TIME)
+    world.archive.catch_up()
+
+    assert item.rejection
+    assert (item.outcome, BEGUN_AT_ONCE in item.rejection.sentence) == ("refused", True)
+    assert sorted(outcomes(world, position), key=str) == sorted(
+        [(outcome, None, None), ("dead_letter", None, "conflicting_duplicate")], key=str
+    )
 
 
 def test_a_dead_letter_whose_replay_was_rejected_after_all_may_become_another_event(world: WorldDeadLetters) -> None:
