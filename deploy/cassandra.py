@@ -196,6 +196,10 @@ def _explained(execute: Callable[Args, Answer], address: Address) -> Callable[Ar
     return explained
 
 
+CLOCK_FOR_DELETION = timedelta(hours=1)
+"""By a clock that is days ahead, what was written a moment ago would be old enough to be deleted."""
+
+
 def refuse_wrong_clock(session: Session, most: timedelta) -> None:
     """Raise OperatorError if the clocks of this machine and of the node that answers differ by more than that."""
     began = datetime.now(UTC)

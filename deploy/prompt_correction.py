@@ -90,3 +90,5 @@ class PromptCorrectionThread:
                 self._correction.step()
             except (GalateaError, DeltaError, OSError, DriverException, *CASSANDRA_UNAVAILABLE) as error:
                 log.warning("prompt_correction.not_done", error=f"{type(error).__name__}: {error}")
+            except Exception:  # the edge of the thread: without it, late events would wait for the schedule from now on
+                log.exception("prompt_correction.failed")

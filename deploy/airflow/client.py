@@ -79,13 +79,13 @@ class AirflowClient:
         """Return the state of a DAG run, by default of a recompute: queued, running, success or failed."""
         answer = self._request("GET", f"dags/{dag}/dagRuns/{quote(run_id, safe='')}")
         self._check(answer)
-        return str(answer.json()["state"])
+        return str(self._field(answer, "state"))
 
     def state_of(self, task: Task) -> str | None:
         """Return the state of a task: success, skipped, failed, upstream_failed and others; None before the first."""
         answer = self._request("GET", task.path)
         self._check(answer)
-        state: str | None = answer.json()["state"]
+        state: str | None = self._field(answer, "state")
         return state
 
     def is_working(self) -> bool:
@@ -93,7 +93,7 @@ class AirflowClient:
         for dag in (REBUILD, RECOMPUTE):
             answer = self._request("GET", f"dags/{dag}/dagRuns?state=queued&state=running&limit=1")
             self._check(answer)
-            if answer.json()["total_entries"]:
+            if self._field(answer, "total_entries"):
                 return True
         return False
 
@@ -115,7 +115,7 @@ class AirflowClient:
                 who = {"username": self.user, "password": self._password()}
                 token = client.post("/auth/token", json=who)
                 self._check(token)
-                bearer = {"Authorization": f"Bearer {token.json()['access_token']}"}
+                bearer = {"Authorization": f"Bearer {self._field(token, 'access_token')}"}
                 return client.request(method, f"/api/v2/{path}", json=body, headers=bearer)
         except httpx.HTTPError as error:
             if (problem := self._tls_problem()) is not None:
@@ -156,6 +156,15 @@ class AirflowClient:
         if not answer.is_success:
             message = f"Airflow at `{self.url}` answered {answer.status_code}: {_detail(answer)}"
             raise AirflowUnavailableError(message, do="check that its DAGs are loaded, then try again")
+
+    def _field(self, answer: httpx.Response, name: str) -> Any:  # noqa: ANN401 - of JSON
+        try:
+            return answer.json()[name]
+        except (ValueError, LookupError, TypeError) as error:
+            message = f"what answers at `{self.url}` is not Airflow's REST API: {_detail(answer)}"
+            raise AirflowUnavailableError(
+                message, do="correct GALATEA_AIRFLOW_URL, or what stands before it"
+            ) from error
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -1,19 +1,15 @@
 """`galatea compact`: compaction of the master dataset."""
 
 from dataclasses import asdict
-from datetime import timedelta
 
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
 
-WRONG_CLOCK = timedelta(hours=1)
-"""By a clock that is days ahead, files that were written a moment ago would be old enough to be deleted."""
-
 
 def compact(as_json: AsJson = False) -> None:
     """Merge small files of the master dataset and delete files replaced long ago. The archive can keep running."""
-    from deploy.cassandra import refuse_wrong_clock, session_of
+    from deploy.cassandra import CLOCK_FOR_DELETION, refuse_wrong_clock, session_of
     from master_dataset.cassandra_tables import leased
     from master_dataset.dead_letters.replay_history import REPLAYS
     from master_dataset.dead_letters.table import TABLES as DEAD_LETTERS
@@ -24,7 +20,7 @@ def compact(as_json: AsJson = False) -> None:
 
     settings = Settings()
     tables, session = MasterTables(settings.paths.master_uri), session_of(settings.cassandra.address)
-    refuse_wrong_clock(session, WRONG_CLOCK)
+    refuse_wrong_clock(session, CLOCK_FOR_DELETION)
     paths = [tables.path(name) for name in (*registered_sources(), *DEAD_LETTERS, REPLAYS)]
     with ProgressSteps("compact") as steps, leased(session, "compaction") as lease:
         compaction = Compaction(lease.renew, settings.batch.vacuum_days)

@@ -19,7 +19,7 @@ def gc(
     from batch_layer.maintenance.gc import GarbageCollector
     from batch_layer.maintenance.reachable import Retention
     from deploy.backup.mark import refuse_unfinished_restore
-    from deploy.cassandra import session_of
+    from deploy.cassandra import CLOCK_FOR_DELETION, refuse_wrong_clock, session_of
     from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from master_dataset.errors import CassandraUnavailableError
 
@@ -28,6 +28,7 @@ def gc(
     try:
         with ProgressSteps("gc") as steps:
             session = session_of(settings.cassandra.address)
+            refuse_wrong_clock(session, CLOCK_FOR_DELETION)
             refuse_unfinished_restore(session)
             garbage_collector = GarbageCollector(session, kept, datetime.now(UTC))
             survey = garbage_collector.survey(steps.step)

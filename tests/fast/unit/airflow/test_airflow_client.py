@@ -130,6 +130,14 @@ def test_an_airflow_works_while_a_run_of_a_rebuild_is_queued_or_running(
     assert (idle, AirflowClient.of(secured).is_working()) == (False, True)
 
 
+@pytest.mark.parametrize("said", [b"<html>sign in</html>", b"[]", b"{}", b"null"])
+def test_what_is_no_airflow_is_unavailable(secured: Settings, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    monkeypatch.setattr(json, "dumps", lambda _: said.decode())
+
+    with pytest.raises(AirflowUnavailableError, match="is not Airflow's REST API"):
+        AirflowClient.of(secured).is_working()
+
+
 def test_an_airflow_of_another_authority_names_the_setting_for_it(secured: Settings, tmp_path: Path) -> None:
     other = secured.replace(airflow_ca_file=Authority(tmp_path, "other").file)
 

@@ -1,7 +1,7 @@
 """How clients connect to Cassandra, and what is said if it does not let them in."""
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,8 @@ from cassandra.query import named_tuple_factory
 from deploy import cassandra
 from deploy.cassandra import Address, Login, connect, refuse_wrong_clock
 from deploy.schema import migrate
+from galatea.cli.compact import compact
+from galatea.cli.gc import gc
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError, OperatorError
 from master_dataset.tls import Tls
@@ -307,3 +309,18 @@ def test_a_wrong_clock_is_refused(seconds: float, side: str) -> None:
 
     with pytest.raises(OperatorError, match=f"the clock of this machine is 9.0 s {side} that of Cassandra"):
         refuse_wrong_clock(node, timedelta(seconds=8))
+
+
+@pytest.mark.parametrize("command", [gc, compact])
+def test_nothing_is_deleted_by_a_wrong_clock(
+    command: Callable[[], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(_: object, most: timedelta) -> None:
+        raise OperatorError(f"the clock is more than {most} ahead", do="synchronise it")
+
+    monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
+    monkeypatch.setattr("deploy.cassandra.session_of", lambda _: None)
+    monkeypatch.setattr("deploy.cassandra.refuse_wrong_clock", refuse)
+
+    with pytest.raises(OperatorError, match="the clock is more than 1:00:00 ahead"):
+        command()
