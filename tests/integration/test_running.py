@@ -1,6 +1,7 @@
 """One process works on a recompute, and none on days that another one recomputes already."""
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -15,9 +16,10 @@ from batch_layer.plan import Plan
 from batch_layer.recompute.lock import RecomputeLock
 from master_dataset.errors import RecomputeRunningError
 from views.control.publication import Pointer
-from views.control.recompute import PlanNumber, Recompute, RecomputeRequest, Recomputes
+from views.control.recompute import PlanNumber, PortionCounts, Recompute, RecomputeRequest, Recomputes
 from views.sales import SALES
 
+BEHIND_NS = 1_000_000_000
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 
 
@@ -77,6 +79,24 @@ def test_a_process_that_stood_still_while_another_took_over_changes_nothing_more
 
     assert (planned, again) == ([True, False], True)
     assert recomputes.find("mine").plan == PlanNumber(2)
+
+
+def test_a_state_is_not_lost_if_the_clock_of_its_process_is_behind(
+    cassandra: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recomputes, counts = Recomputes(cassandra), PortionCounts()
+    recomputes.create(Recompute("mine", RecomputeRequest(), "test", "a test", NOON, "asked"))
+    monkeypatch.setattr(cassandra, "timestamp_generator", lambda: (time.time_ns() - BEHIND_NS) // 1000)
+
+    recomputes.keep_portion("mine", 1, counts)
+    recomputes.update("mine", "computing", publication=7)
+    computing = recomputes.find("mine")
+    recomputes.forget_portions("mine")
+    recomputes.update("mine", "failed", publication=None)
+    failed = recomputes.find("mine")
+
+    assert (computing.state, computing.publication, computing.portions) == ("computing", 7, {1: counts})
+    assert (failed.state, failed.publication, failed.portions) == ("failed", None, {})
 
 
 def test_days_that_another_one_recomputes_are_refused(cassandra: Session, other: psutil.Popen) -> None:

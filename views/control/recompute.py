@@ -275,7 +275,11 @@ class Recompute:
 
 
 class Recomputes:
-    """The recomputes, in Cassandra."""
+    """The recomputes, in Cassandra.
+
+    Every write is a lightweight transaction. Their order does not depend on the clocks of clients, as that of ordinary
+    writes does, and the two must not be mixed: an ordinary write by a clock that is behind is lost.
+    """
 
     def __init__(self, session: Session) -> None:
         """`session` uses Galatea's keyspace."""
@@ -323,14 +327,11 @@ class Recomputes:
         now = datetime.now(UTC)
         columns |= {"updated_at": now} | ({"ended_at": now} if state in ENDS else {})
         names = "".join(f", {name} = ?" for name in columns)
-        update = self._session.prepare(f"UPDATE recomputes SET state = ?{names} WHERE id = ?")  # noqa: S608 - our own names
+        update = self._session.prepare(f"UPDATE recomputes SET state = ?{names} WHERE id = ? IF EXISTS")  # noqa: S608 - our own names
         self._session.execute(update, (state, *columns.values(), id_))
 
     def plan(self, seen: Recompute, plan: PlanNumber) -> bool:
-        """Replace the plan of the record `seen`. False if another process has replaced it.
-
-        Nothing else writes the column, because a transaction and an ordinary write of a column must not be mixed.
-        """
+        """Replace the plan of the record `seen`. False if another process has replaced it."""
         update = self._session.prepare("UPDATE recomputes SET plan = ? WHERE id = ? IF plan = ?")
         new = _write(plan)
         row = self._session.execute(update, (new, seen.id, seen.plan_json)).one()
@@ -339,12 +340,13 @@ class Recomputes:
 
     def keep_portion(self, id_: str, number: int, counts: PortionCounts) -> None:
         """Write down that a portion of the planned work is done, so that it need not be done again."""
-        update = self._session.prepare("UPDATE recomputes SET portions[?] = ?, updated_at = ? WHERE id = ?")
+        statement = "UPDATE recomputes SET portions[?] = ?, updated_at = ? WHERE id = ? IF EXISTS"
+        update = self._session.prepare(statement)
         self._session.execute(update, (number, _write(counts), datetime.now(UTC), id_))
 
     def forget_portions(self, id_: str) -> None:
         """Delete the finished portions: another plan is to be done."""
-        self._session.execute(self._session.prepare("DELETE portions FROM recomputes WHERE id = ?"), (id_,))
+        self._session.execute(self._session.prepare("DELETE portions FROM recomputes WHERE id = ? IF EXISTS"), (id_,))
 
 
 def run_named(id_: str, number: int) -> str:

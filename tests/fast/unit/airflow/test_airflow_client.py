@@ -72,9 +72,13 @@ def test_a_stack_has_an_airflow_if_it_was_started_with_it_or_one_is_named(settin
 
 
 class _Airflow(BaseHTTPRequestHandler):
-    """Gives a token to everybody; every run has succeeded. `working`: DAGs with a run that is queued or running."""
+    """Gives a token to everybody; every run has succeeded. `working`: DAGs with a run that is queued or running.
+
+    `only`: the body of every response; None: it depends on the request.
+    """
 
     working: ClassVar[set[str]] = set()
+    only: ClassVar[bytes | None] = None
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -92,7 +96,7 @@ class _Airflow(BaseHTTPRequestHandler):
         """Nothing is logged."""
 
     def _answer(self, content: Mapping[str, object]) -> None:
-        body = json.dumps(content).encode()
+        body = json.dumps(content).encode() if self.only is None else self.only
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -132,7 +136,7 @@ def test_an_airflow_works_while_a_run_of_a_rebuild_is_queued_or_running(
 
 @pytest.mark.parametrize("said", [b"<html>sign in</html>", b"[]", b"{}", b"null"])
 def test_what_is_no_airflow_is_unavailable(secured: Settings, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
-    monkeypatch.setattr(json, "dumps", lambda _: said.decode())
+    monkeypatch.setattr(_Airflow, "only", said)
 
     with pytest.raises(AirflowUnavailableError, match="is not Airflow's REST API"):
         AirflowClient.of(secured).is_working()
