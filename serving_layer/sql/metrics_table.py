@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from master_dataset.registry.stores import Store, currency
-from serving_layer.query.aggregate import SeriesKey, aggregate
+from master_dataset.errors import MixedCurrenciesError
+from master_dataset.registry.stores import DEFAULT_CURRENCY, Store, currency
+from serving_layer.query.aggregate import SeriesKey, StoreStates, aggregate, store_currency
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.evaluate import evaluate_places
 from serving_layer.query.fetch import StoreData, fetch
@@ -33,6 +34,7 @@ from views.core.local_time import BusinessDays
 from views.core.metric import Metric
 
 METRIC, STORE, DAY = "metric", "store", "day"
+SPLIT = "Query a table of the view, such as `sales_day`, with a row for each currency, or leave out the store or days."
 FILTER = "Filter `metric`, `store` and `day`, as in `WHERE metric = 'net_sales' AND day >= current_date - 7`."
 
 
@@ -99,8 +101,10 @@ def _values(reading: Reading, store: Store, query: ResolvedQuery, data: StoreDat
     line = of.timeline
     windows = {cell.key.window for view in query.views for cell in data.now.cells[view.name]}
     numbers = sorted({line.point_of(window) for window in windows if line.start <= window < line.end})
-    settled, digits = settled_until(query, snapshot), currency(store.currency.code).digits
-    [(_, points)] = evaluate_places(query, aggregate(query, replace(data, query=of)), {SeriesKey(store.id): numbers})
+    states = aggregate(query, replace(data, query=of))
+    code = _currency(query, states)
+    settled, digits = settled_until(query, snapshot), currency(code or DEFAULT_CURRENCY.code).digits
+    [(_, points)] = evaluate_places(query, states, {SeriesKey(store.id): numbers})
     is_final = [
         not snapshot.missing and not point.is_provisional and line.bounds[number].end <= settled
         for number, point in zip(numbers, points, strict=True)
@@ -111,8 +115,16 @@ def _values(reading: Reading, store: Store, query: ResolvedQuery, data: StoreDat
         DAY: [of.range.labels[number].day for number in numbers],
         "value": [number_of(rendered(point.value, metric, digits)) for point in points],
         "unit": [metric.unit] * len(numbers),
-        "currency": [store.currency.code if metric.unit == "money" else None] * len(numbers),
+        "currency": [code if metric.unit == "money" else None] * len(numbers),
         "final": is_final,
         "publication": [snapshot.pointer.publication] * len(numbers),
         "provisional": [not each for each in is_final],
     }
+
+
+def _currency(query: ResolvedQuery, states: StoreStates) -> str | None:
+    """That of the amounts, which may differ from the registered one; None if there can be none."""
+    try:
+        return store_currency(query, states)
+    except MixedCurrenciesError as error:
+        raise MixedCurrenciesError(error.message, do=SPLIT) from error

@@ -14,9 +14,11 @@ import pytest
 from master_dataset.registry.products import ProductSpool
 from master_dataset.registry.products_file import read_stream
 from master_dataset.registry.stores import GroupVersion, Store, currency
+from serving_layer.sql.metrics_table import SPLIT
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.sandbox import Limits
 from serving_layer.sql.session import Session, SqlLimits
+from tests.fast.unit.serving.test_totals_apart import of_three_currencies
 from tests.support import World, receipt
 from tests.support.world_sql import AskingSql
 
@@ -346,3 +348,26 @@ def test_long_and_deep_statements_are_refused_by_name(sql: AskingSql) -> None:
     assert sql.refusal("select 1" + " + 1" * 40_000).code in ("54000", "54001")
     assert sql.refusal("select 1" + " + 1" * 489).code == "54001"  # its tree has more levels than can be read
     assert sql.refusal("select '\0'").code == "22021"
+
+
+def test_amounts_have_the_currency_that_they_were_received_in() -> None:
+    world = World(Store(id="1", timezone="UTC"))
+    world.receive(receipt("2026-03-27T12:00:00Z", minor=1000), "2026-03-27T12:00:00Z")
+    world.rebuild("2026-03-30T00:00:00Z")
+    world.stores["1"] = Store(id="1", timezone="UTC", currency=currency("JPY"))
+
+    with AskingSql(world) as sql:
+        rows = sql.rows("select value, currency from metrics where metric in ('net_sales', 'total_transactions_count')")
+
+    assert rows == [(Decimal(10), "EUR"), (Decimal(1), None)]
+
+
+def test_amounts_of_several_currencies_are_not_added_up() -> None:
+    with AskingSql(of_three_currencies().world) as sql:
+        refused = sql.refusal("select value from metrics where metric = 'net_sales'")
+        counted = sql.rows("select value from metrics where metric = 'total_transactions_count'")
+        apart = sql.rows("select currency, net_sales from sales_day order by currency")
+
+    assert (refused.message, refused.hint) == ("Store `1` has amounts in CZK and EUR and JPY.", SPLIT)
+    assert counted == [(Decimal(3),)]
+    assert apart == [("CZK", Decimal(20)), ("EUR", Decimal(10)), ("JPY", Decimal(30))]
