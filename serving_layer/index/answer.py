@@ -72,8 +72,12 @@ async def answer(  # noqa: PLR0913 - what it is answered from
     ranges = [request.range_of(store) for store in stores]
     series: list[IndexSeries] = []
     waiting, until = 0, seconds(snapshot.as_of_at)
-    for store, index_range in zip(stores, ranges, strict=True):
-        query = resolve(request.of_metric(store, index_range), [store], catalogue)
+    queries = [
+        resolve(request.of_metric(store, index_range), [store], catalogue)
+        for store, index_range in zip(stores, ranges, strict=True)
+    ]
+    cells = await cells.for_views(snapshot, (view for query in queries for view in query.views))
+    for store, index_range, query in zip(stores, ranges, queries, strict=True):
         async with long_answer_slot(len(stores) * windows_read(query), slot):
             response = await answer_query(query, snapshot, cells)
         waiting += response.as_of.waiting_for_batch

@@ -1,7 +1,7 @@
 """The table `metrics`: every metric of every store and business day, one value a row."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from serving_layer.sql.table import (
 )
 from serving_layer.sql.view_tables import DAYS_AT_ONCE, days_with_cells, parts_of
 from serving_layer.timeline import zone_named
+from views.core import View
 from views.core.local_time import BusinessDays
 from views.core.metric import Metric
 
@@ -67,6 +68,10 @@ class MetricsTable:
             for metric in catalogue.metrics.values()
             if metric.unit != "list" and not metric.needs_by and (not metric.grains or "day" in metric.grains)
         }
+
+    def views(self, needed: Needed) -> Collection[View]:
+        """Those of the metrics that are chosen."""
+        return [self._catalogue.views[name] for name in {name for each in self._chosen(needed) for name in each.views}]
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
         """One row per metric, store and business day."""

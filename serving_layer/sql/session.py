@@ -635,7 +635,11 @@ class Session:
     async def _read_tables(self, planned: Plan, needed: Sequence[Needed], snapshot: Snapshot) -> Mapping[str, pa.Table]:
         """What is needed of each table, by its name in the sandbox."""
         budget = RowBudget(self._sessions.limits.source_rows)
-        cells = (snapshot.settled or self._sessions.sources.queries.merged_cells).for_one_answer()
+        cells = snapshot.settled
+        if cells is None:
+            views = [view for use, each in zip(planned.uses, needed, strict=True) for view in use.table.views(each)]
+            cells = await self._sessions.sources.queries.merged_cells.for_views(snapshot.version.snapshot, views)
+        cells = cells.for_one_answer()
         reading = Reading(
             self._caller,
             snapshot.version,
@@ -696,7 +700,7 @@ class Session:
 
     async def _table(self, table: Table, needed: Needed, reading: Reading, snapshot: Snapshot) -> pa.Table:
         """The rows that are needed, as they were read before in this transaction or of an equal version."""
-        key = table.name, needed.key
+        key = table.name, needed.key, reading.cells.last_micro_batch
         known = snapshot.tables.get(key)
         if known is None and table.is_of_version and self._transaction == "idle":
             known = self._sessions.cached.get((self._caller.visibility_scope, snapshot.version.key, key))

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import NamedTuple, Protocol
@@ -16,6 +16,7 @@ from serving_layer.sql.cursors import Cursor
 from serving_layer.sql.results import SqlStateError, SqlType
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadVersion
+from views.core import View
 
 ColumnValues = Sequence[object]
 TEXT, WHOLE, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -180,6 +181,9 @@ class Table(Protocol):
     def reads_speed(self) -> bool:
         """Whether rows of the speed layer are part of it, so that it cannot be read without that layer."""
 
+    def views(self, needed: Needed) -> Collection[View]:
+        """The views whose merged cells it reads then."""
+
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
         """At least the rows that a statement needs, with these columns.
 
@@ -197,6 +201,10 @@ class ListTable:
     bounded: frozenset[str] = frozenset()
     is_of_version = False
     reads_speed = False
+
+    def views(self, needed: Needed) -> Collection[View]:  # noqa: ARG002 - those of view tables depend on it
+        """None."""
+        return ()
 
 
 class Rows:

@@ -93,6 +93,10 @@ class ViewTable:
         self._settled = settled
         self.key: Sequence[str] = () if view.dimensions else (STORE, self.time)  # a dimension may be null
 
+    def views(self, needed: Needed) -> Collection[View]:  # noqa: ARG002 - as every table
+        """The view."""
+        return (self._view,)
+
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
         """The metrics that the view alone answers at this grain, by id."""

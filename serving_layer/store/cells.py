@@ -344,13 +344,18 @@ class MergedCells:
     """The merged cells of both layers."""
 
     def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
-        """`speed_ttl`: how long speed rows are kept."""
+        """`speed_ttl`: how long speed rows are kept.
+
+        Attributes:
+            last_micro_batch: the last one whose rows count; None: the newest rows count, too.
+        """
         self._readers, self._ttl = readers, speed_ttl
         self.batch = BatchCells(readers.published, readers.batch)
         self.days = DayCells(self.batch, readers.batch)
         self._reading = asyncio.Semaphore(READS_AT_ONCE)
         self.speed = SpeedCells(readers.speed, speed_ttl, self._reading)
         self._merged: dict[tuple[str, str, *tuple[Span, ...]], Sequence[Sequence[Cell]]] | None = None
+        self.last_micro_batch: int | None = None
 
     def with_rows(self, counts: Callable[[SpeedBlock], bool]) -> Self:
         """The same cells, of some speed rows only. `counts`: whether a row is one of them."""
@@ -366,7 +371,9 @@ class MergedCells:
         """
         claim = await self._readers.speed.claim(snapshot.pointer.generation)
         last = -1 if claim is None else claim.last_complete(snapshot.positions)
-        return self.with_rows(lambda row: row.micro_batch <= last)
+        same = self.with_rows(lambda row: row.micro_batch <= last)
+        same.last_micro_batch = last
+        return same
 
     async def for_views(self, snapshot: ReadSnapshot, views: Iterable[View]) -> Self:
         """The cells for an answer from several views, which are settled: numbers of one receipt all count, or none.

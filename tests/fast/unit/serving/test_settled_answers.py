@@ -10,6 +10,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.store.readers import Claim, SpeedBlock
 from tests.support import World, receipt
 from tests.support.world_api import Asking
+from tests.support.world_sql import AskingSql
 from tests.support.world_tables import WorldTables
 
 
@@ -66,3 +67,29 @@ def test_the_newest_rows_are_in_an_answer_from_one_view() -> None:
     )
 
     assert body["series"][0]["points"][0]["value"] == 6.0
+
+
+def test_an_index_shows_what_its_metric_shows() -> None:
+    world, of = world_in_two_micro_batches(is_published=True), {"from_": "2026-03-27", "to": "2026-03-28", "store": "1"}
+    asking = Asking(world, HalfWritten(world).readers)
+
+    shown = asking.body("/v1/index/sku_attach_rate", **of)["series"][0]["points"][0]["value"]
+
+    assert shown == asking.body("/v1/metrics/sku_attach_rate", **of)["series"][0]["points"][0]["value"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("select value from metrics where metric = 'sku_attach_rate'", 100),
+        ("select value from metrics where metric in ('sku_net_sales', 'net_sales')", 2),
+        ("select k.sku_net_sales from sales_by_sku_day k join sales_day s using (store)", 2),
+        ("select sku_net_sales from sales_by_sku_day", 3),  # one view alone, with the newest rows
+    ],
+)
+def test_a_statement_that_reads_several_views_has_no_half_of_a_micro_batch(statement: str, expected: int) -> None:
+    world = world_in_two_micro_batches(is_published=True)
+    with AskingSql(world, readers=HalfWritten(world).readers) as sql:
+        sql.rows("select sku_net_sales from sales_by_sku_day")  # is kept, and not used for several views
+
+        assert {float(value) for (value,) in sql.rows(statement)} == {expected}
