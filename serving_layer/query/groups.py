@@ -495,7 +495,18 @@ def memberships(query: ResolvedQuery, data: StoreData) -> Mapping[Values, Sequen
         for span in map(Span, bounds, bounds[1:]):
             day = days.day_of(span.start)
             found.setdefault(tuple((name, store.group(name, day)) for name in names), []).append(span)
-    return found if len(found) > 1 else dict.fromkeys(found)
+    return {values: _disjoint(spans) for values, spans in found.items()} if len(found) > 1 else dict.fromkeys(found)
+
+
+def _disjoint(spans: Iterable[Span]) -> Sequence[Span]:
+    """The same windows, none of them twice: the two periods of a comparison may overlap."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        if found and span.start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return found
 
 
 def order_of(group: Group) -> tuple[tuple[bool, str], ...]:

@@ -439,3 +439,18 @@ def test_a_store_that_left_its_group_and_has_no_source_any_more_still_counts_in_
 
     assert (east["points"][0]["value"], east["points"][0]["flags"]) == (None, ["no_source"])
     assert west["points"][0]["before"] == 5
+
+
+def test_periods_that_overlap_are_compared_where_the_store_is_in_the_group_in_both() -> None:
+    groups = (GroupVersion(None, {"region": "a"}), GroupVersion(date(2026, 3, 3), {"region": "b"}))
+    world = World(Store(id="1", timezone="UTC", groups=groups))
+    for day in range(1, 22):
+        sale(world, "1", f"2026-03-{day:02}T12:00:00Z", 100 * day, day)
+    world.rebuild("2026-04-02T00:00:00Z")
+    weeks = {"from_": "2026-03-08", "to": "2026-03-22", "by": "group:region", "compare": "previous_week"}
+
+    series = Asking(world).body(NET, **weeks, grain="day")["series"]
+
+    [b] = [each for each in series if each["group"]["region"] == "b"]
+    assert (b["compared"]["now"]["hours"], b["compared"]["before"]["hours"]) == (14 * 24, 12 * 24)
+    assert compared(b["points"][2:]) == [(day, day - 7, pytest.approx(700 / (day - 7)), False) for day in range(10, 22)]
