@@ -8,7 +8,7 @@ all business days that are Mondays, and so on; `hour_of_week` adds both passes o
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property, lru_cache
@@ -115,6 +115,19 @@ class Timeline:
         for place in range(first, bisect_left(self._starts, part.end)):
             if self.spans[place].end > part.start:
                 yield self.spans[place], self.points[place]
+
+    def labels_until(self, end: int) -> Sequence[WeekPlace]:
+        """The labels, where only the hours and business days that have begun before `end` are present."""
+        if not self.labels or end >= self.end:
+            return self.labels
+        present = [label.present for label in self.labels]
+        for place in range(max(bisect_right(self._starts, end) - 1, 0), len(self.spans)):
+            span, point = self.spans[place], self.points[place]
+            if self.labels[point].hour is not None:
+                present[point] -= (span.end - max(span.start, end)) / 3600
+            elif span.start >= end:
+                present[point] -= 1
+        return [label._replace(present=each) for label, each in zip(self.labels, present, strict=True)]
 
     def point_of(self, window: int) -> int:
         """The place of the point that a window within the timeline belongs to."""

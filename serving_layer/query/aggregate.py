@@ -30,7 +30,7 @@ from serving_layer.query.fetch import PeriodData, StoreData
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import SensorCoverage, sensor_sources
 from serving_layer.responses.metrics import LeftOut
-from serving_layer.timeline import Period
+from serving_layer.timeline import Period, WeekPlace
 from views.core import View
 from views.core.aggregates import Value
 from views.core.formula import FormulaValue, Term
@@ -272,6 +272,11 @@ class StoreStates:
     before: PeriodStates | None
     waiting: int
     spans: Sequence[Span] | None = None
+
+    @cached_property
+    def places_in_week(self) -> Sequence[WeekPlace]:
+        """Per point its weekday or hour of the week, and how many have begun of these; none at other grains."""
+        return self.query.timeline.labels_until(min(self.until, self.now.period.begun))
 
     @property
     def is_partial(self) -> bool:

@@ -21,7 +21,7 @@ from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import Timeline, place_in_week, timeline
 from views.core.cut import seconds
-from views.core.local_time import Span
+from views.core.local_time import Span, round_up
 from views.core.merge import Cell
 from views.weather import WEATHER
 
@@ -103,11 +103,12 @@ async def _rows(of: "StoreQuery", line: Timeline, snapshot: ReadSnapshot, cells:
     for cell in read[of.store.id][0]:
         found.setdefault(line.point_of(cell.key.window), []).append(cell)
     rows: list[WeatherRow] = []
+    places = line.labels_until(round_up(seconds(snapshot.as_of_at)))
     for point, observed in sorted(found.items()):
         is_final = _is_final(snapshot, line.bounds[point].end, observed)
         row = _row(of.store.id, line.starts[point], observed, is_final=is_final)
-        if line.labels:
-            place_in_week(row, line.labels[point])
+        if places:
+            place_in_week(row, places[point])
         rows.append(row)
     return rows
 

@@ -327,7 +327,7 @@ class GroupStates:
                 label=of.range.labels[number],
                 span=bound,
                 has_several_days=knows_days and days.day_of(bound.start) != days.day_of(bound.end - STEP),
-                in_week=of.timeline.labels[number] if of.timeline.labels else None,
+                in_week=part.places_in_week[number] if part.places_in_week else None,
                 has_counterpart=number in compared,
                 stores_differ=number in apart,
                 lengths=lengths.get(number),

@@ -100,14 +100,15 @@ def _series(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, 
 def _points(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, digits: int) -> Iterator[Point]:
     settled = settled_until(query, snapshot)
     line, labels = values.store.query.timeline, values.store.query.range.labels
+    places = values.store.places_in_week
     for number, (label, bound, found) in enumerate(zip(labels, line.bounds, values.points, strict=True)):
         is_final = not snapshot.missing and not found.is_provisional and bound.end <= settled
         point = _point(label, line.starts[number], rendered(found.value, query.metric, digits), is_final=is_final)
         point.flags = found.flags or UNSET
         if values.comparisons is not None:
             _compare(point, found, values.comparisons[number], query.metric, digits)
-        if line.labels:
-            place_in_week(point, line.labels[number])
+        if places:
+            place_in_week(point, places[number])
         yield point
 
 

@@ -27,7 +27,7 @@ class StoreFacts:
         self._constant = {name: _fraction(number) for name, number in said.items() if name in names}
         begun = Span(period.timeline.start, min(period.timeline.end, period.begun))
         counts_open = OPEN_HOURS in names and period.only is not None
-        self._open = period.counts() if counts_open else {}
+        self._open = period.counts(begun) if counts_open else {}
         self._selected = period.counts(begun) if SELECTED in names else {}
         self._expected = states.coverage.expected_ms(period) if EXPECTED in names else {}
 

@@ -85,7 +85,8 @@ class Point(Struct, kw_only=True, gc=False):  # half a million in an answer, and
     `before`, the value that it is compared with, or with `compare=target` what was to be reached; `change` in percent;
     `attainment`, the value in percent of its target; `change_points` where the metric is a percentage;
     `partial` if the point is unfinished. At the grain `hour_of_week`: `weekday` (ISO), `hour`, and how many such hours
-    the range has in `hours_present`; at `weekday`: `weekday`, and how many such business days in `days_present`.
+    of the range have begun in `hours_present`; at `weekday`: `weekday`, and how many such business days in
+    `days_present`.
     """
 
     start: Instant

@@ -67,7 +67,7 @@ def test_4_parts_of_any_grain_add_up_to_the_total(metric: str, events: list[Draw
 
 
 def test_4_hours_present_are_a_quarter_of_the_windows_on_days_of_any_length() -> None:
-    found = points(Asking(World(SHOP)), "productivity")
+    found = points(Asking(world_of("people_counts", [], None)), "productivity")
 
     assert sum(point["hours_present"] for point in found) == 4 * 24 - 1
 

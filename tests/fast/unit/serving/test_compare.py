@@ -9,6 +9,7 @@ from master_dataset.registry.stores import Store
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 
+OPEN = dict.fromkeys(("mon", "tue", "wed", "thu", "fri", "sat", "sun"), ("08:00-20:00",))
 NET = "/v1/metrics/net_sales"
 BRATISLAVA = Store(id="1", timezone="Europe/Bratislava", country="SK", subdivision="SK-BL")
 
@@ -181,6 +182,43 @@ def test_both_passes_of_a_repeated_hour_are_one_hour_of_the_week() -> None:
 
     [two] = [point for point in found["points"] if (point["weekday"], point["hour"]) == (7, 2)]
     assert (two["value"], two["hours_present"], two["value"] / two["hours_present"]) == (15.0, 2, 7.5)
+
+
+@pytest.mark.parametrize(
+    ("grain", "now", "later"),
+    [
+        ("hour_of_week", {"hours_present": 1.5}, {"hours_present": 1.0}),
+        ("weekday", {"days_present": 2}, {"days_present": 1}),
+    ],
+)
+@pytest.mark.parametrize("by", [None, "total"])
+def test_hours_and_days_that_have_not_begun_are_not_behind_a_sum(
+    grain: str, now: dict[str, float], later: dict[str, float], by: str | None
+) -> None:
+    world = World(Store(id="1", timezone="UTC"))
+    for number, at in enumerate(("2026-03-23T09:10:00Z", "2026-03-30T09:10:00Z")):
+        world.receive(receipt(at, minor=3000, number=number), at)
+    world.pass_time("2026-03-30T09:30:00Z")
+    one_of = {"by": by} if by else {"store": "1"}
+
+    body = Asking(world).body(NET, **one_of, from_="2026-03-23", to="2026-04-06", grain=grain)
+
+    points = {(each["weekday"], each.get("hour")): each for each in body["series"][0]["points"]}
+    monday, tuesday = (points[day, 9 if grain == "hour_of_week" else None] for day in (1, 2))
+    assert now.items() <= monday.items()
+    assert later.items() <= tuesday.items()
+
+
+def test_hours_that_have_not_begun_are_no_open_hours() -> None:
+    world = World(Store(id="1", timezone="UTC", opening_hours=OPEN))
+    world.receive(receipt("2026-03-27T09:30:00Z", minor=3000), "2026-03-27T09:30:00Z")
+    world.pass_time("2026-03-27T11:00:00Z")
+    asking, today = Asking(world), {"store": "1", "range": "today", "grain": "total"}
+
+    alone = asking.body("/v1/metrics/sales_per_open_hour", **today)
+    compared = asking.body("/v1/metrics/sales_per_open_hour", **today, compare="previous_week")
+
+    assert [each["series"][0]["points"][0]["value"] for each in (alone, compared)] == [10.0, 10.0]
 
 
 def test_a_percentage_also_tells_the_points_by_which_it_changed() -> None:
