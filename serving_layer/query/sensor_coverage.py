@@ -1,11 +1,12 @@
 """Sensor coverage: for how long the sensors of a store were alive, as a part of the time that they should have been.
 
 Counting intervals prove by themselves that a counter was alive; every other sensor sends heartbeats. Where a store
-registers no sensor of a source, nothing is expected, and nothing is flagged.
+registers no sensor of a source, nothing is expected, and nothing is flagged. A sensor is covered by its own signals
+alone: not by those of one that is not registered, and not more than once by a counter that counts at several lines.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from master_dataset.registry.stores import Sensor, Store
@@ -25,6 +26,24 @@ STEP_MS = STEP * 1000
 HALF = Fraction(50, 100)
 """Coverage below `ENOUGH` is flagged, below `HALF` the value is masked."""
 ALWAYS_START, ALWAYS_END = -(2**40), 2**40
+SignalKey = tuple[str, str]
+"""By what the signals of a sensor are counted: its source, and its id or its door line, empty for all other lines."""
+
+
+def signal_key(sensor: Sensor) -> SignalKey:
+    """By what the signals of a sensor are counted."""
+    return sensor.source, sensor.place if sensor.source == PEOPLE_COUNTS.topic else sensor.id
+
+
+def key_of_line(line: str | None, registered: Collection[SignalKey]) -> SignalKey:
+    """By what the counts at a door line are counted: those of lines that no sensor is registered for together."""
+    key = PEOPLE_COUNTS.topic, line or ""
+    return key if key in registered else (PEOPLE_COUNTS.topic, "")
+
+
+def expected_ms_at(window: int, spans: Mapping[Span, int]) -> int:
+    """For how long sensors should be alive in a window. `spans`: how many are registered then."""
+    return STEP_MS * sum(sensors for span, sensors in spans.items() if span.start <= window < span.end)
 
 
 def sensor_sources(views: Iterable[View]) -> frozenset[str]:
@@ -48,13 +67,15 @@ class SensorCoverage:
             proofs: the views that prove that sensors were alive.
         """
         self._sources = sources
-        sensors = [each for each in store.sensors if each.source in sources]
-        self._expected = Counter((each.source, registered_span(store, each)) for each in sensors)
-        self._alive: dict[str, dict[int, int]] = {source: {} for source in sources}
+        self._expected: dict[SignalKey, Counter[Span]] = {}
+        for sensor in store.sensors:
+            if sensor.source in sources:
+                self._expected.setdefault(signal_key(sensor), Counter())[registered_span(store, sensor)] += 1
+        self._alive: dict[SignalKey, dict[int, int]] = {}
         for view in proofs:
-            for source, window, milliseconds in _covered_cells(view, read.get(view.name, ())):
-                if source in sources:
-                    alive = self._alive[source]
+            for key, window, milliseconds in _covered_cells(view, read.get(view.name, ()), self._expected):
+                if key[0] in sources:
+                    alive = self._alive.setdefault(key, {})
                     alive[window] = alive.get(window, 0) + milliseconds
 
     @property
@@ -65,9 +86,10 @@ class SensorCoverage:
     def expected_ms(self, period: Period) -> dict[int, int]:
         """For how long all registered sensors should have been alive so far, in milliseconds per point."""
         found: dict[int, int] = {}
-        for (_, span), sensors in self._expected.items():
-            for point, windows in period.counts(Span(span.start, min(span.end, period.begun))).items():
-                found[point] = found.get(point, 0) + sensors * windows * STEP_MS
+        for spans in self._expected.values():
+            for span, sensors in spans.items():
+                for point, windows in period.counts(Span(span.start, min(span.end, period.begun))).items():
+                    found[point] = found.get(point, 0) + sensors * windows * STEP_MS
         return found
 
     def shares(self, period: Period) -> dict[int, Fraction]:
@@ -81,11 +103,11 @@ class SensorCoverage:
         """
         period = period.ended()
         found: dict[int, int] = {}
-        for alive in self._alive.values():
-            for window, milliseconds in alive.items():
+        for key, spans in self._expected.items():
+            for window, milliseconds in self._alive.get(key, {}).items():
                 if period.counts_in(window):
                     point = period.timeline.point_of(window)
-                    found[point] = found.get(point, 0) + milliseconds
+                    found[point] = found.get(point, 0) + min(milliseconds, expected_ms_at(window, spans))
         expected = self.expected_ms(period)
         return {point: (found.get(point, 0), all_of) for point, all_of in expected.items() if all_of}
 
@@ -100,16 +122,17 @@ class SensorCoverage:
 
         Only sources with registered sensors count. If there are none, any sensor of every source must have been alive.
         """
-        sources = {source for source, _ in self._expected} or self._sources
+        sources = {source for source, _ in self._expected} or set(self._sources)
         return frozenset(
             window for window in period.windows() if all(self._is_covered(window, each) for each in sources)
         )
 
     def _is_covered(self, window: int, source: str) -> bool:
-        spans = ((span, sensors) for (of, span), sensors in self._expected.items() if of == source)
-        expected = sum(sensors * STEP_MS for span, sensors in spans if span.start <= window < span.end)
-        alive = self._alive[source].get(window, 0)
-        return alive >= ENOUGH * expected if self._expected else alive > 0
+        if not self._expected:
+            return any(alive.get(window, 0) for (of, _), alive in self._alive.items() if of == source)
+        due = {key: expected_ms_at(window, spans) for key, spans in self._expected.items() if key[0] == source}
+        alive = sum(min(self._alive.get(key, {}).get(window, 0), most) for key, most in due.items())
+        return alive >= ENOUGH * sum(due.values())
 
 
 def registered_span(store: Store, sensor: Sensor) -> Span:
@@ -119,10 +142,12 @@ def registered_span(store: Store, sensor: Sensor) -> Span:
     return Span(start, ALWAYS_END if sensor.until is None else first_instant(zone, sensor.until))
 
 
-def _covered_cells(view: View, cells: Iterable[Cell]) -> Iterator[tuple[str, int, int]]:
-    """Source, window and milliseconds of every cell."""
-    state = list(view.columns).index("covered_ms")
-    place = list(view.dimensions).index("source") if "source" in view.dimensions else None
+def _covered_cells(
+    view: View, cells: Iterable[Cell], registered: Collection[SignalKey]
+) -> Iterator[tuple[SignalKey, int, int]]:
+    """What it is a signal of, window and milliseconds of every cell."""
+    state, is_of_counters = list(view.columns).index("covered_ms"), view.source is PEOPLE_COUNTS
     for cell in cells:
-        source = view.source.topic if place is None else cell.key.dimensions[place]
-        yield source or "", cell.key.window, int(cell.merged[state] or 0)
+        first, *more = cell.key.dimensions  # a door line; or a source, and the id of a sensor
+        key = key_of_line(first, registered) if is_of_counters else (first or "", more[0] or "")
+        yield key, cell.key.window, int(cell.merged[state] or 0)

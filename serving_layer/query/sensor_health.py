@@ -27,7 +27,16 @@ from serving_layer.off_loop import off_loop
 from serving_layer.query.answer import LongAnswerSlot, long_answer_slot, windows_weighed
 from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import Hours, query_span
-from serving_layer.query.sensor_coverage import ALWAYS_END, ALWAYS_START, STEP_MS, registered_span
+from serving_layer.query.sensor_coverage import (
+    ALWAYS_END,
+    ALWAYS_START,
+    STEP_MS,
+    SignalKey,
+    expected_ms_at,
+    key_of_line,
+    registered_span,
+    signal_key,
+)
 from serving_layer.query.stores import PageRequest, StorePage, write_token
 from serving_layer.query.window_terms import LEAST_SHARE
 from serving_layer.responses.encoding import iso_epoch
@@ -213,8 +222,6 @@ class Signals:
 
 
 NO_SIGNALS = Signals(Counter(), {})
-Key = tuple[str, str]
-"""By what the signals of a sensor are counted: its source, and its id or its door line, empty for all other lines."""
 
 
 class StoreSensors:
@@ -232,21 +239,20 @@ class StoreSensors:
         self._store, self._period, self._known_until = store, period, known_until
         self._days = BusinessDays.of(store, zone_named(store.timezone))
         self._sensors = [(sensor, registered_span(store, sensor)) for sensor in store.sensors]
-        self._spans: dict[Key, Counter[Span]] = {}
+        self._spans: dict[SignalKey, Counter[Span]] = {}
         for sensor, span in self._sensors:
-            self._spans.setdefault(_key(sensor), Counter())[span] += 1
-        self._signals: dict[Key, Signals] = {}
+            self._spans.setdefault(signal_key(sensor), Counter())[span] += 1
+        self._signals: dict[SignalKey, Signals] = {}
         self._counts: dict[Span, dict[int, int]] = {}
         for cell in cells.get(COVERAGE.name, ()):
             source, id_ = cell.key.dimensions
             self._add(cell, (source or "", id_ or ""), _BEATEN)
         for cell in cells.get(TRAFFIC.name, ()):
-            key = PEOPLE_COUNTS.topic, cell.key.dimensions[0] or ""
-            key = key if key in self._spans else (PEOPLE_COUNTS.topic, "")
+            key = key_of_line(cell.key.dimensions[0], self._spans)
             self._add(cell, key, _COUNTED)
             self._add_people(cell, self._signals[key].people)
 
-    def _add(self, cell: Cell, key: Key, state: int) -> None:
+    def _add(self, cell: Cell, key: SignalKey, state: int) -> None:
         signals = self._signals.get(key)
         if signals is None:
             signals = self._signals[key] = Signals(Counter(), {})
@@ -275,7 +281,7 @@ class StoreSensors:
         return SensorStore(self._store.id, self._store.name, sensors, drift, is_high)
 
     def _health(self, sensor: Sensor, registered: Span, silent_after: int) -> SensorHealth:
-        line, key = self._period.timeline, _key(sensor)
+        line, key = self._period.timeline, signal_key(sensor)
         span = _overlap(registered, Span(line.start, line.end))
         signals, measured_by = self._signals.get(key, NO_SIGNALS), _measured_by(sensor)
         expected_spans = self._spans[key] if measured_by != "sensor" else Counter({registered: 1})
@@ -338,8 +344,7 @@ class StoreSensors:
         for window, ms in signals.alive.items():
             if span.start <= window < span.end and self._period.counts_in(window):
                 point = self._period.timeline.point_of(window)
-                sensors = sum(number for each, number in expected.items() if each.start <= window < each.end)
-                found[point] = found.get(point, 0) + min(ms, sensors * STEP_MS)
+                found[point] = found.get(point, 0) + min(ms, expected_ms_at(window, expected))
         return found
 
     def _expected(self, spans: Mapping[Span, int], registered: Span) -> dict[int, int]:
@@ -357,7 +362,7 @@ class StoreSensors:
             self._counts[span] = self._period.counts(_overlap(span, Span(span.start, self._period.over)))
         return self._counts[span]
 
-    def _has_others(self, key: Key, registered: Span) -> bool:
+    def _has_others(self, key: SignalKey, registered: Span) -> bool:
         line = self._period.timeline
         here = _overlap(registered, Span(line.start, line.end))
         overlaps = (_overlap(span, here) for span in self._spans[key].elements())
@@ -382,10 +387,6 @@ class StoreSensors:
         if not self._store.opening_hours:
             return end - start
         return sum(max(0, min(last, end) - max(first, start)) for first, last in open_periods(self._store, start, end))
-
-
-def _key(sensor: Sensor) -> Key:
-    return sensor.source, sensor.place if sensor.source == PEOPLE_COUNTS.topic else sensor.id
 
 
 def _measured_by(sensor: Sensor) -> MeasuredBy | None:

@@ -143,3 +143,27 @@ def test_both_sides_of_a_comparison_must_be_covered() -> None:
 
 def test_without_registered_sensors_a_window_is_covered_if_any_was_alive() -> None:
     assert point(counted(24), "traffic_in", only_covered="true")["value"] == 24
+
+
+@pytest.mark.parametrize(("windows", "value", "flag"), [(16, 32, "low_coverage"), (15, None, "masked")])
+def test_a_counter_that_counts_at_two_lines_proves_once_that_it_is_alive(
+    windows: int, value: int | None, flag: str
+) -> None:
+    world = World(store(Sensor("cam-1", "people_counts")))
+    for number in range(windows):
+        for line in ("A", "B"):
+            count(world, NINE + number * QUARTER, line)
+    world.pass_time(NINE + 32 * QUARTER)
+
+    found = point(world, "traffic_in")
+
+    assert (found["value"], flag in found["flags"]) == (value, True)
+
+
+def test_what_is_not_registered_proves_nothing_of_what_is() -> None:
+    world = counted(32, DOOR, Sensor("cam-2", "people_counts", "door-B"))
+    for number in range(32):
+        count(world, NINE + number * QUARTER, "door-C")
+    world.pass_time(NINE + 32 * QUARTER)
+
+    assert "low_coverage" in point(world, "traffic_in")["flags"]
