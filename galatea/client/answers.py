@@ -77,7 +77,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start: when the window begins.
         value: in the `unit` of the answer; None if it cannot be known, and `flags` say why.
-        final: whether neither late events nor the events waiting for a publication can still change it.
+        final: whether no event that was received so far can still change it.
         local_date: the local business date on which a day or a longer window begins; None at finer grains.
         local: at the grains `15m` and `hour`, the local instant with its offset.
         share: with `share`, the value in percent of the total; None if it is unknown.

@@ -30,6 +30,7 @@ from serving_layer.query.fetch import PeriodData, StoreData
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import SensorCoverage, sensor_sources
 from serving_layer.responses.metrics import LeftOut
+from serving_layer.store.cells import WaitingEvents
 from serving_layer.timeline import Period, WeekPlace
 from views.core import View
 from views.core.aggregates import Value
@@ -270,7 +271,7 @@ class StoreStates:
     now: PeriodStates
     comparison: ComparisonPeriod | None
     before: PeriodStates | None
-    waiting: int
+    waiting: WaitingEvents
     spans: Sequence[Span] | None = None
 
     @cached_property

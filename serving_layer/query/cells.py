@@ -65,7 +65,7 @@ async def answer_cells(
             total = together.note(list(map(len, found.values())))
             shown += await off_loop(CELLS_PER_POINT * total, partial(_encoded, view, found, sum(map(len, shown))))
     joined = encoded(b"[" + b",".join(shown) + b"]", list[CellStates])
-    return encode(CellsResponse(view.name, joined, as_of(snapshot, waiting.total())))
+    return encode(CellsResponse(view.name, joined, as_of(snapshot, sum(each.number for each in waiting.values()))))
 
 
 def _encoded(view: View, cells: Mapping[str, Sequence[Cell]], length: int) -> list[bytes]:

@@ -31,7 +31,7 @@ from serving_layer.query.day_rows import DayRows, FreshRow
 from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Totals, Values
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import sensor_sources
-from serving_layer.store.cells import MergedCells
+from serving_layer.store.cells import MergedCells, WaitingEvents
 from serving_layer.store.day_cells import DayTable, NamedDays, Texts, ViewDays
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import PointLabel, QueryRange, zone_named
@@ -164,7 +164,7 @@ class DayTotals:
             speed = await cells.speed.rows_of(snapshot, days.view, ids)
             number = sum(map(len, speed.values()))
             fresh[days.view.name] = await off_loop(number, partial(self._fresh, speed, snapshot))
-        waiting = (await cells.waiting(snapshot, self.query.views, spans)).total()
+        waiting = await cells.waiting(snapshot, self.query.views, spans)
         merging = await off_loop(len(ids), lambda: _Merging(self, fresh))
         for named in self.days:
             more = fresh[named.view.name]
@@ -341,14 +341,19 @@ class _Merging:
         _refuse_more(sum(len(parts[0].group) for parts in self._parts if parts))
         self._flags += event_flags(self._totals.stores, rows)
 
-    def merged(self, waiting: int, over: int, *, is_loading: bool) -> "MergedDays":
-        """The totals. `waiting`: see `MergedDays`. `over`, `is_loading`: see `PeriodTotals`."""
+    def merged(self, waiting: Mapping[str, WaitingEvents], over: int, *, is_loading: bool) -> "MergedDays":
+        """The totals. `waiting`: per store. `over`, `is_loading`: see `PeriodTotals`."""
         groups = [
             _group(self._totals, key, self._group == place, self._is_known, over)
             for place, key in enumerate(self._keys)
         ]
         for group in groups:
             group.now.is_loading = is_loading
+        for place, of in enumerate(self._totals.stores):
+            if (left := waiting[of.store.id]).number:
+                points = groups[int(self._group[place])].points
+                for label, span, _ in _points(of.range):
+                    points[label.number].is_waited_for |= left.may_change(span)
         states = list(map(MergedStates.together, self._parts))
         _refuse_more(sum(len(each.group) for each in states))
         split = [place for place, each in enumerate(states) if each.sums.split == self._totals.query.by]
@@ -356,7 +361,8 @@ class _Merging:
             series, numbers = NumberedSeries.together([states[place].series for place in split])
             for place, own in zip(split, numbers, strict=True):
                 states[place] = replace(states[place], series=series, place=own[states[place].place])
-        return MergedDays(self._totals, self._keys, states, groups, waiting, self._flags)
+        total = sum(each.number for each in waiting.values())
+        return MergedDays(self._totals, self._keys, states, groups, total, self._flags)
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from serving_layer.products.dimensions import SKU
 from serving_layer.query.context import context_rows
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.responses.metrics import Context
-from serving_layer.store.cells import MergedCells
+from serving_layer.store.cells import MergedCells, WaitingEvents
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import Period, windows_between, zone_named
 from views.core import View
 from views.core.cut import seconds
-from views.core.local_time import BusinessDays, Span, open_windows, round_down, round_up
+from views.core.local_time import BusinessDays, Span, disjoint, open_windows, round_down, round_up
 from views.core.merge import Cell
 
 
@@ -46,7 +46,7 @@ class StoreData:
         now: the period that was asked for.
         comparison: the period that it is compared with; None if nothing is compared, or nothing has a counterpart.
         before: what was read for `comparison`.
-        waiting: how many events of both periods only the next publication will count.
+        waiting: the events of both periods that only the next publication will count.
         products: what the product master says of the SKUs in the cells, if the query depends on it.
     """
 
@@ -55,7 +55,7 @@ class StoreData:
     now: PeriodData
     comparison: ComparisonPeriod | None
     before: PeriodData | None
-    waiting: int
+    waiting: WaitingEvents
     products: StoreProducts
 
     @property
@@ -107,7 +107,7 @@ async def fetch(
     spans = {store: each.spans for store, each in periods.items()}
     views = {view.name: view for view in (*query.views, *query.proofs)}
     waiting, found = await asyncio.gather(
-        cells.waiting(snapshot, query.views, {store: _disjoint(own) for store, own in spans.items()}),
+        cells.waiting(snapshot, query.views, {store: disjoint(own) for store, own in spans.items()}),
         asyncio.gather(*(cells.read(snapshot, view, spans) for view in views.values())),
     )
 
@@ -118,7 +118,11 @@ async def fetch(
             for period, parts in zip(at.periods, zip(*own, strict=True), strict=True)
         )
         earlier = before[0] if before else None
-        return StoreData(of, at.until, now, at.comparison, earlier, waiting[of.store.id], no_products)
+        own_waiting = waiting[of.store.id]
+        if query.needs_whole_days:  # what happens early in a day changes later windows
+            whole_days = disjoint(map(of.range.days.whole, own_waiting.touched))
+            own_waiting = WaitingEvents(own_waiting.number, whole_days)
+        return StoreData(of, at.until, now, at.comparison, earlier, own_waiting, no_products)
 
     no_products = StoreProducts.without_master()
     read = list(map(data_of, stores))
@@ -200,14 +204,3 @@ def _span_read(query: ResolvedQuery, of: StoreQuery, period: Period) -> Span:
     """The windows of the period, or whole business days if what was before in the day matters."""
     span = Span(period.timeline.start, period.timeline.end)
     return of.range.days.whole(span) if query.needs_whole_days else span
-
-
-def _disjoint(spans: Sequence[Span]) -> list[Span]:
-    """The same windows in spans that do not overlap, so that no waiting event counts twice."""
-    found: list[Span] = []
-    for span in sorted(spans):
-        if found and span.start < found[-1].end:
-            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
-        else:
-            found.append(span)
-    return found

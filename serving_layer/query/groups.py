@@ -31,7 +31,7 @@ from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.store_facts import StoreFacts, SummedFacts
 from serving_layer.responses.metrics import Compared, LeftOut
 from serving_layer.timeline import PointLabel, Timeline, WeekPlace, zone_named
-from views.core.local_time import STEP, BusinessDays, Span
+from views.core.local_time import STEP, BusinessDays, Span, disjoint
 
 MOST_POINTS = 2_000_000
 """How many points, over all groups and values of dimensions, the totals of one answer may have while they are made.
@@ -83,6 +83,7 @@ class MergedPoint:
         lengths: how many days the point has, and is compared with, where these differ.
         stores: how many stores have it.
         missing: of these, how many are not in the states, because nothing is known of them.
+        is_waited_for: whether the next publication may change it, by events that wait.
     """
 
     label: PointLabel
@@ -94,6 +95,7 @@ class MergedPoint:
     lengths: tuple[int, int] | None = None
     stores: int = 1
     missing: int = 0
+    is_waited_for: bool = False
 
     def merge(self, other: "MergedPoint") -> None:
         """Add the point of other stores."""
@@ -107,6 +109,7 @@ class MergedPoint:
             self.in_week = max(self.in_week, other.in_week, key=lambda each: each.present)
         self.has_counterpart = self.has_counterpart or other.has_counterpart
         self.stores_differ = self.stores_differ or other.stores_differ
+        self.is_waited_for = self.is_waited_for or other.is_waited_for
         self.lengths = max((each for each in (self.lengths, other.lengths) if each), default=None)
 
 
@@ -332,6 +335,7 @@ class GroupStates:
                 stores_differ=number in apart,
                 lengths=lengths.get(number),
                 missing=int(is_missing and number in now),
+                is_waited_for=part.waiting.may_change(bound),
             )
             self._add_point(point)
 
@@ -412,7 +416,7 @@ class Totals:
         if query.left_out is not None and (found := low_coverage(data.query.store, whole.coverage_share)):
             self._left_out[data.query.store.id] = found
             return
-        self.waiting += whole.waiting
+        self.waiting += whole.waiting.number
         self.zones.add(data.query.zone)
         self.event_flags += whole.now.event_flags
         self.is_partial = self.is_partial or whole.is_partial
@@ -495,18 +499,7 @@ def memberships(query: ResolvedQuery, data: StoreData) -> Mapping[Values, Sequen
         for span in map(Span, bounds, bounds[1:]):
             day = days.day_of(span.start)
             found.setdefault(tuple((name, store.group(name, day)) for name in names), []).append(span)
-    return {values: _disjoint(spans) for values, spans in found.items()} if len(found) > 1 else dict.fromkeys(found)
-
-
-def _disjoint(spans: Iterable[Span]) -> Sequence[Span]:
-    """The same windows, none of them twice: the two periods of a comparison may overlap."""
-    found: list[Span] = []
-    for span in sorted(spans):
-        if found and span.start <= found[-1].end:
-            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
-        else:
-            found.append(span)
-    return found
+    return {values: disjoint(spans) for values, spans in found.items()} if len(found) > 1 else dict.fromkeys(found)
 
 
 def order_of(group: Group) -> tuple[tuple[bool, str], ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Decimal
 from decimal import Context as DecimalContext
 from fractions import Fraction
+from typing import NamedTuple, Self
 
 from msgspec import UNSET, UnsetType
 
@@ -31,10 +32,12 @@ from serving_layer.responses.metrics import (
     StoreCounts,
     Value,
 )
+from serving_layer.store.cells import NOTHING_WAITS, WaitingEvents
 from serving_layer.store.snapshot import ReadSnapshot, as_of
 from serving_layer.timeline import PointLabel, place_in_week
 from views.core.cut import seconds
 from views.core.formula import FormulaValue, Item
+from views.core.local_time import Span
 from views.core.metric import OF_ANSWERS, Metric
 
 NO_COUNTERPART, STORES_DIFFER = "no_counterpart", "stores_differ"
@@ -66,7 +69,7 @@ def render(
         grain=query.grain,
         timezone=zones.pop() if len(zones) == 1 else None,
         series=[_series(query, snapshot, each, states) for each in values],
-        as_of=as_of(snapshot, sum(of.waiting for of in stores)),
+        as_of=as_of(snapshot, sum(of.waiting.number for of in stores)),
         answered_range=_answered_range(query),
         currency=states.currency if metric.unit == "money" else UNSET,
         flags=[flag for flag in metric.flags if flag in OF_ANSWERS] or UNSET,
@@ -98,11 +101,11 @@ def _series(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, 
 
 
 def _points(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, digits: int) -> Iterator[Point]:
-    settled = settled_until(query, snapshot)
+    finality = Finality.of(query, snapshot, values.store.waiting)
     line, labels = values.store.query.timeline, values.store.query.range.labels
     places = values.store.places_in_week
     for number, (label, bound, found) in enumerate(zip(labels, line.bounds, values.points, strict=True)):
-        is_final = not snapshot.missing and not found.is_provisional and bound.end <= settled
+        is_final = finality.holds(bound, is_provisional=found.is_provisional)
         point = _point(label, line.starts[number], rendered(found.value, query.metric, digits), is_final=is_final)
         point.flags = found.flags or UNSET
         if values.comparisons is not None:
@@ -137,9 +140,29 @@ def _dates_of_group(query: ResolvedQuery, group: GroupStates) -> RangeDates | Un
     return _dates_of_series(query, [of for of in query.stores if of.store.id in ids])
 
 
-def settled_until(query: ResolvedQuery, snapshot: ReadSnapshot) -> int:
-    """Where the windows end whose events have all been received before the cut."""
-    return seconds(snapshot.pointer.cut) - max(int(view.settles_after.total_seconds()) for view in query.views)
+class Finality(NamedTuple):
+    """Which values nothing can change any more that was received so far. A later event still can.
+
+    Attributes:
+        until: where the windows end whose events have all been received before the cut, unless they were late.
+        is_whole: whether the snapshot lacks nothing.
+        waiting: the events that only the next publication will count.
+    """
+
+    until: int
+    is_whole: bool
+    waiting: WaitingEvents
+
+    @classmethod
+    def of(cls, query: ResolvedQuery, snapshot: ReadSnapshot, waiting: WaitingEvents = NOTHING_WAITS) -> Self:
+        """Of the values of a query, for one store. `waiting`: of this store."""
+        settles_after = max(int(view.settles_after.total_seconds()) for view in query.views)
+        return cls(seconds(snapshot.pointer.cut) - settles_after, not snapshot.missing, waiting)
+
+    def holds(self, span: Span, *, is_provisional: bool) -> bool:
+        """Whether a value of these windows is final. `is_provisional`: speed rows are in it."""
+        is_settled = self.is_whole and not is_provisional and span.end <= self.until
+        return is_settled and not self.waiting.may_change(span)
 
 
 def _point(label: PointLabel, start: str, value: Value, *, is_final: bool) -> Point:
@@ -187,10 +210,10 @@ def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupVal
     group, dimensions = values.group, dict(values.dimensions)
     code = group.key.currency
     digits = currency(dimensions.get(CURRENCY) or code or DEFAULT_CURRENCY.code).digits
-    settled, points = settled_until(query, snapshot), []
+    finality, points = Finality.of(query, snapshot), []
     all_stores = len(group.counted) + len(group.missing)
     for number, (at, found) in enumerate(zip(group.ordered, values.points, strict=True)):
-        is_final = not snapshot.missing and not found.is_provisional and at.span.end <= settled
+        is_final = finality.holds(at.span, is_provisional=found.is_provisional or at.is_waited_for)
         value = rendered(found.value, query.metric, digits)
         point = _point(at.label, iso_epoch(at.span.start), value, is_final=is_final)
         point.flags = found.flags or UNSET

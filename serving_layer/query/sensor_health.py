@@ -177,7 +177,7 @@ async def _of_store(
     views, span = _views(store), Span(period.timeline.start, period.timeline.end)
     found = await asyncio.gather(*(cells.read(snapshot, view, {store.id: [span]}) for view in views))
     read = [each[store.id][0] for each in found]
-    waiting = (await cells.waiting(snapshot, views, {store.id: [span]})).total() if views else 0
+    waiting = (await cells.waiting(snapshot, views, {store.id: [span]}))[store.id].number if views else 0
     by_view = dict(zip((view.name for view in views), read, strict=True))
     until = seconds(snapshot.as_of_at)
 

@@ -75,7 +75,7 @@ class DaysCompared(Struct):
 
 
 class Point(Struct, kw_only=True, gc=False):  # half a million in an answer, and none refers to itself
-    """One point of a series. `final`: neither late events nor a publication of waiting ones can still change it.
+    """One point of a series. `final`: no event that was received so far can still change it.
 
     `date`: the local business date on which the day, week, month or year begins, or the range of a `total`. `local`:
     when a finer point begins, with the offset of the store; without it if the stores of the series have several.

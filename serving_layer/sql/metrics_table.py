@@ -12,7 +12,7 @@ from serving_layer.query.aggregate import SeriesKey, StoreStates, aggregate, sto
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.evaluate import evaluate_places
 from serving_layer.query.fetch import StoreData, fetch
-from serving_layer.query.render import rendered, settled_until
+from serving_layer.query.render import Finality, rendered
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
 from serving_layer.sql.list_tables import NUMBER, number_of
 from serving_layer.sql.table import (
@@ -55,7 +55,7 @@ class MetricsTable:
         TableColumn("value", NUMBER, "Null: it cannot be known."),
         TableColumn("unit", TEXT, "n, money (in the major unit), percent, ratio, ms, ..."),
         TableColumn("currency", TEXT, "Of money."),
-        TableColumn("final", FLAG, "Neither late events nor a publication of waiting ones can still change it."),
+        TableColumn("final", FLAG, "No event that was received so far can still change it."),
         TableColumn("publication", WHOLE, "Number of the publication that was read."),
         TableColumn("provisional", FLAG, "Not final."),
     )
@@ -108,10 +108,10 @@ def _values(reading: Reading, store: Store, query: ResolvedQuery, data: StoreDat
     numbers = sorted({line.point_of(window) for window in windows if line.start <= window < line.end})
     states = aggregate(query, replace(data, query=of))
     code = _currency(query, states)
-    settled, digits = settled_until(query, snapshot), currency(code or DEFAULT_CURRENCY.code).digits
+    finality, digits = Finality.of(query, snapshot, data.waiting), currency(code or DEFAULT_CURRENCY.code).digits
     [(_, points)] = evaluate_places(query, states, {SeriesKey(store.id): numbers})
     is_final = [
-        not snapshot.missing and not point.is_provisional and line.bounds[number].end <= settled
+        finality.holds(line.bounds[number], is_provisional=point.is_provisional)
         for number, point in zip(numbers, points, strict=True)
     ]
     return {

@@ -23,7 +23,7 @@ from serving_layer.query.aggregate import CURRENCY, PointStates, SeriesKey, aggr
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.evaluate import evaluate_places
 from serving_layer.query.fetch import StoreData, fetch
-from serving_layer.query.render import money, rendered, settled_until
+from serving_layer.query.render import Finality, money, rendered
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.sql.table import (
@@ -146,7 +146,7 @@ class ViewTable:
                 TableColumn(name, self._money_type if is_money else WHOLE, "State of the view; may be added up.")
                 for name, is_money in self.states.items()
             ),
-            TableColumn(FINAL, FLAG, "Neither late events nor a publication of waiting ones can still change the row."),
+            TableColumn(FINAL, FLAG, "No event that was received so far can still change the row."),
             TableColumn(PUBLICATION, WHOLE, "Number of the publication that was read."),
             TableColumn(PROVISIONAL, FLAG, "Not final: it includes speed rows, or was not over at the cut."),
         )
@@ -195,7 +195,7 @@ class ViewTable:
         zone = zone_named(store.timezone)
         days = BusinessDays.of(store, zone) if self._grain == "day" else BusinessDays(zone)
         parts = parts_of(needed.span, days, with_cells, DAYS_AT_ONCE[self._grain])
-        fresh = await fresh_days(reading, views, store, days)
+        fresh = await fresh_days(reading, [*views, WAITING], store, days)
         cut = days.day_of(seconds(reading.version.snapshot.pointer.cut))
 
         def bounds(first: date, until: date) -> tuple[str, str]:
@@ -289,9 +289,10 @@ class _Part(NamedTuple):
         numbers = [number for of in places.values() for number in of]
         digits = [currency(key.get(CURRENCY) or self.store.currency.code).digits for key in keys]
         bounds = [line.timeline.bounds[number] for number in numbers]
-        settled, snapshot = settled_until(self.rows.query, reading.version.snapshot), reading.version.snapshot
+        snapshot = reading.version.snapshot
+        finality = Finality.of(self.rows.query, snapshot, self.rows.data.waiting)
         is_final = [
-            not snapshot.missing and not point.is_provisional and bound.end <= settled
+            finality.holds(bound, is_provisional=point.is_provisional)
             for point, bound in zip(points, bounds, strict=True)
         ]
         values: dict[str, ColumnValues] = {
@@ -337,7 +338,7 @@ async def days_with_cells(reading: Reading, views: Sequence[Shape], store: Store
     return found
 
 
-async def fresh_days(reading: Reading, views: Sequence[View], store: Store, days: BusinessDays) -> set[date]:
+async def fresh_days(reading: Reading, views: Sequence[Shape], store: Store, days: BusinessDays) -> set[date]:
     """The local days in which rows of the speed layer may count, and those before and after them.
 
     What was before in a business day can matter, and it may lie on another day of the clock.

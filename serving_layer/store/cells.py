@@ -5,9 +5,10 @@ every answer. docs/explanation/caching.md has the details.
 """
 
 import asyncio
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import chain, groupby
@@ -33,13 +34,33 @@ from serving_layer.store.snapshot import ReadSnapshot
 from views.core import States, View
 from views.core.cells import WAITING, Addition, CellKey, Shape, number_of, read_block
 from views.core.cut import instant, is_fresh, month_of
-from views.core.local_time import Span
+from views.core.local_time import STEP, Span, disjoint
 from views.core.merge import Cell, merge_cells
 
 Cells = tuple[tuple[CellKey, States], ...]
 DayRun = tuple[date, str]
 """A day and the run that the manifest names for it."""
 
+
+@dataclass(frozen=True)
+class WaitingEvents:
+    """Events of a store that were received, and that only the next publication will count.
+
+    Attributes:
+        number: how many, at most.
+        touched: the windows that they may change, in spans that do not touch each other, in order.
+    """
+
+    number: int = 0
+    touched: Sequence[Span] = ()
+
+    def may_change(self, span: Span) -> bool:
+        """Whether they may change a value of these windows."""
+        place = bisect_right(self.touched, span.start, key=lambda each: each.end)
+        return place < len(self.touched) and self.touched[place].start < span.end
+
+
+NOTHING_WAITS = WaitingEvents()
 STORES_TOGETHER = 50
 """Of how many stores speed rows are read by one statement."""
 READS_AT_ONCE = 32
@@ -184,20 +205,18 @@ class SpeedCells:
 
     async def waiting(
         self, snapshot: ReadSnapshot, reach: Mapping[str, tuple[int, int]], spans: Mapping[str, Sequence[Span]]
-    ) -> Counter[str]:
-        """How many events wait for the next publication, per store. An upper bound (R6).
+    ) -> Mapping[str, WaitingEvents]:
+        """What waits for the next publication, per store. An upper bound (R6).
 
         Args:
             snapshot: of the rows that count.
             reach: by the name under which events wait, how many seconds before and after a window they may happen.
             spans: the windows of each store. They do not overlap.
         """
-        found = Counter[str]()
-        for store, rows in (await self.rows_of(snapshot, WAITING, list(spans))).items():
-            for start, end in spans[store]:
-                own = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
-                found[store] += _waiting(rows, snapshot.pointer.cut, own)
-        return found
+        rows_of = await self.rows_of(snapshot, WAITING, list(spans))
+        return {
+            store: _waiting(rows_of.get(store, ()), snapshot.pointer.cut, reach, own) for store, own in spans.items()
+        }
 
     async def read_ahead(self, snapshot: ReadSnapshot, shapes: Iterable[Shape], stores: Sequence[str]) -> None:
         """Read the rows of many stores in few reads, if they are kept for `rows`. Here they are not."""
@@ -244,12 +263,20 @@ class SpeedCells:
         return await off_loop(cells, lambda: {store: list(_additions(shape, rows)) for store, rows in found.items()})
 
 
-def _waiting(rows: Iterable[Addition], cut: datetime, spans: Mapping[str, range]) -> int:
-    return sum(
-        number_of(row.states)
-        for row in rows
-        if is_fresh(row.epoch, cut) and row.key.window in spans.get(row.key.dimensions[0] or "", range(0))
-    )
+def _waiting(
+    rows: Iterable[Addition], cut: datetime, reach: Mapping[str, tuple[int, int]], spans: Sequence[Span]
+) -> WaitingEvents:
+    number, touched = 0, list[Span]()
+    for row in rows:
+        known = reach.get(row.key.dimensions[0] or "")
+        if known is None or not is_fresh(row.epoch, cut):
+            continue
+        (before, after), window = known, row.key.window
+        times = sum(start - before <= window < end + after for start, end in spans)
+        number += times * number_of(row.states)
+        if times:
+            touched.append(Span(window - after, window + before + STEP))
+    return WaitingEvents(number, disjoint(touched))
 
 
 def _cells_in(rows: Iterable[SpeedBlock]) -> int:
@@ -438,8 +465,8 @@ class MergedCells:
 
     async def waiting(
         self, snapshot: ReadSnapshot, views: Iterable[View], spans: Mapping[str, Sequence[Span]]
-    ) -> Counter[str]:
-        """How many events of the views' sources are left to the next publication, per store.
+    ) -> Mapping[str, WaitingEvents]:
+        """The events of the views' sources that are left to the next publication, per store.
 
         `spans`: the windows of each store. They do not overlap.
         """

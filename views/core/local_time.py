@@ -5,7 +5,7 @@ of 23, 24 and 25 hours need no rule of their own.
 """
 
 from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
@@ -68,6 +68,17 @@ class Span(NamedTuple):
 
     start: int
     end: int
+
+
+def disjoint(spans: Iterable[Span]) -> list[Span]:
+    """The same windows in spans that do not touch each other, in order."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        if found and span.start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return found
 
 
 @dataclass(frozen=True)
