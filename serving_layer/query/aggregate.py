@@ -237,6 +237,7 @@ class PeriodStates:
         event_flags: how many events carry each flag.
         sensor_share: the part of the sensor time that was covered, also of windows that do not count because they were
             not; None if nothing is expected.
+        uncovered: the points whose windows all do not count because of that.
     """
 
     period: Period
@@ -244,11 +245,7 @@ class PeriodStates:
     coverage: SensorCoverage
     event_flags: Counter[str]
     sensor_share: Fraction | None
-
-    @property
-    def coverage_share(self) -> Fraction | None:
-        """The part of the sensor time that was covered; None if nothing is expected."""
-        return self.coverage.share(self.period)
+    uncovered: frozenset[int] = frozenset()
 
     def has_sources(self, store: Store) -> bool:
         """Whether the store has the source of every view: a till always, a registered sensor, or any cell.
@@ -292,7 +289,7 @@ class StoreStates:
     @property
     def coverage_share(self) -> Fraction | None:
         """The lesser part of the sensor time that was covered in either period; None if no sensor is registered."""
-        return min((share for each in self.periods if (share := each.coverage_share) is not None), default=None)
+        return min((share for each in self.periods if (share := each.sensor_share) is not None), default=None)
 
     def series(self, by: Sequence[str]) -> list[SeriesKey]:
         """The keys of its series, in order, also of those that only one period has. One without `by`.
@@ -417,8 +414,13 @@ def _period_states(
         period = period.keeping(frozenset(window for part in parts for window in part))
     coverage = SensorCoverage(of.store, sources, data.cells, query.proofs)
     sensor_share = coverage.share(period)
+    uncovered = frozenset[int]()
     if query.only_covered and sources:
+        begun = Span(period.timeline.start, period.begun)
+        due = period.counts(begun)
         period = period.keeping(coverage.covered(period))
+        left = period.counts(begun)
+        uncovered = frozenset(point for point, windows in due.items() if windows and not left.get(point))
     only = period.only
     if only is None and query.needs_whole_days:  # whole days were read, and only the windows asked for count
         only = frozenset(range(period.timeline.start, period.timeline.end, STEP))
@@ -429,7 +431,7 @@ def _period_states(
         else:
             each.add(data.cells[each.view.name], period.timeline.point_of, only, products)
     flags = (event_flags(of.store, view, data.cells[view.name], period.holds) for view in query.views)
-    return PeriodStates(period, sums, coverage, sum(flags, Counter()), sensor_share)
+    return PeriodStates(period, sums, coverage, sum(flags, Counter()), sensor_share, uncovered)
 
 
 def empty_sums(query: ResolvedQuery) -> list[StateSums]:

@@ -152,6 +152,9 @@ def _number(point: PointValue | None) -> Fraction | None:
     return point.value if point and isinstance(point.value, Fraction) else None
 
 
+NONE_COVERED = Fraction(0)
+
+
 class _Inputs(NamedTuple):
     """What the formula gets at one point. `has_cells`: whether any cell is there. `is_loading`: see `Period`."""
 
@@ -211,7 +214,7 @@ class _PeriodEvaluator:
         return _point_value(
             self._metric,
             inputs,
-            self._covered.get(number),
+            NONE_COVERED if number in self._states.uncovered else self._covered.get(number),
             is_over=self._is_over(number),
             has_several_days=self._has_several_days(number),
         )
@@ -356,13 +359,16 @@ class _GroupEvaluator:
         if period is group.now and point.missing == point.stores:  # other stores of the group have no such point
             return PointValue(None, (min(group.reasons),), inputs.is_provisional)
         several = point.has_several_days
-        return self._value(inputs, period.covered.get(number), is_over=is_over, has_several_days=several)
+        covered = period.covered.get(number) if period.counts.get(number, True) else Covered(0, 1)
+        return self._value(inputs, covered, is_over=is_over, has_several_days=several)
 
     def whole(self) -> PointValue:
         """The value over all points."""
         points = [(sums, merged_states(sums, at.values())) for sums, at in self._sums]
         inputs = self._inputs(points, self._period.facts_of_all)
-        return self._value(inputs, self._period.covered_of_all, is_over=True, has_several_days=True)
+        counts = any(self._period.counts.values()) or not self._period.counts
+        covered = self._period.covered_of_all if counts else Covered(0, 1)
+        return self._value(inputs, covered, is_over=True, has_several_days=True)
 
     def _value(self, inputs: _Inputs, covered: Covered | None, *, is_over: bool, has_several_days: bool) -> PointValue:
         if not self._counted and self._group.reasons:

@@ -138,6 +138,7 @@ class PeriodTotals:
         covered_of_all: sensor time of the period as a whole.
         over: where the windows end that are over.
         is_loading: nothing was published yet.
+        counts: with `only_covered`, per point whether windows of any store count, unless they have not begun.
     """
 
     sums: list[StateSums]
@@ -147,6 +148,7 @@ class PeriodTotals:
     covered_of_all: Covered = field(default_factory=Covered)
     over: int = 0
     is_loading: bool = False
+    counts: dict[int, bool] = field(default_factory=dict)
 
     def merge(self, other: "PeriodTotals") -> int:
         """Add the states of other stores; how many points are new."""
@@ -159,6 +161,8 @@ class PeriodTotals:
         self.covered_of_all.add(other.covered_of_all.alive, other.covered_of_all.expected)
         self.over = max(self.over, other.over)
         self.is_loading |= other.is_loading
+        for number, counts in other.counts.items():
+            self.counts[number] = self.counts.get(number, False) or counts
         return new
 
     def add(
@@ -185,6 +189,9 @@ class PeriodTotals:
             for number, covered in states.coverage.covered_ms(states.period).items():
                 self.covered.setdefault(labels[number], Covered()).add(*covered)
                 self.covered_of_all.add(*covered)
+        if query.only_covered:
+            for number in numbers:
+                self.counts[labels[number]] = self.counts.get(labels[number], False) or number not in states.uncovered
         self.over = max(self.over, states.period.over)
         self.is_loading |= states.period.is_loading
         return new
@@ -281,7 +288,7 @@ class GroupStates:
                 self.before_counted.add(id_)
                 new += self.before.add(query, of, part.before, compared, is_elsewhere=is_elsewhere)
         if of.calendar is not None:
-            periods = periods_compared(part, of.calendar.calendar)
+            periods = periods_compared(part, of.calendar.calendar, only_covered=query.only_covered)
             self.compared = periods if self.compared is None else together(self.compared, periods)
         return new
 

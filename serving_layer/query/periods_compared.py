@@ -10,19 +10,26 @@ from master_dataset.registry.stores import OpeningHours
 from serving_layer.query.aggregate import StoreStates
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Compared, PeriodCompared
-from serving_layer.timeline import QueryRange
-from views.core.local_time import ONE_DAY, Span, open_spans
+from serving_layer.timeline import Period, QueryRange
+from views.core.local_time import ONE_DAY, STEP, Span, disjoint, open_spans
 
 _HOUR = 3600
 
 
-def periods_compared(of: StoreStates, calendar: str) -> Compared:
-    """The two periods of one store: local dates from (inclusive) to (exclusive), how many, and their hours."""
+def periods_compared(of: StoreStates, calendar: str, *, only_covered: bool) -> Compared:
+    """The two periods of one store: local dates from (inclusive) to (exclusive), how many, and their hours.
+
+    `only_covered`: only hours in which the sensors were alive count.
+    """
     at, before = of.query.range, of.comparison
+    now_runs, before_runs = _run(at.timeline.start, of.until), before.runs if before else ()
+    if only_covered:
+        now_runs = _counted(of.now.period, now_runs)
+        before_runs = _counted(of.before.period, before_runs) if of.before else ()
     return Compared(
         calendar=calendar,
-        now=_period(of, _dates_over(at, of.until), _run(at.timeline.start, of.until)),
-        before=_period(of, before.dates, before.runs) if before else None,
+        now=_period(of, _dates_over(at, of.until), now_runs),
+        before=_period(of, before.dates, before_runs) if before else None,
         partial=of.is_partial or UNSET,
         until=iso_epoch(of.until) if of.is_partial else UNSET,
     )
@@ -42,6 +49,12 @@ def together(one: Compared, other: Compared) -> Compared:
 
 def _run(start: int, end: int) -> tuple[Span, ...]:
     return (Span(start, end),) if start < end else ()
+
+
+def _counted(period: Period, runs: Sequence[Span]) -> tuple[Span, ...]:
+    """Of these windows those that count."""
+    windows = (window for run in runs for window in range(*run, STEP) if period.holds(window))
+    return tuple(disjoint(Span(window, window + STEP) for window in windows))
 
 
 @lru_cache(maxsize=32)

@@ -96,7 +96,9 @@ def _series(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, 
         dimensions=dimensions,
         dates=_dates_of_series(query, [of.query]),
         points=list(_points(query, snapshot, values, digits)),
-        compared=UNSET if of.query.calendar is None else periods_compared(of, of.query.calendar.calendar),
+        compared=UNSET
+        if of.query.calendar is None
+        else periods_compared(of, of.query.calendar.calendar, only_covered=query.only_covered),
     )
 
 

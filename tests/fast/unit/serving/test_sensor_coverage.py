@@ -167,3 +167,31 @@ def test_what_is_not_registered_proves_nothing_of_what_is() -> None:
     world.pass_time(NINE + 32 * QUARTER)
 
     assert "low_coverage" in point(world, "traffic_in")["flags"]
+
+
+@pytest.mark.parametrize("by", [{"store": "1"}, {"by": "total"}])
+def test_nothing_is_known_of_an_hour_of_which_no_window_is_covered(by: dict[str, str]) -> None:
+    hourly = {**EIGHT_HOURS, "grain": "hour", "only_covered": "true", "compare": "previous_week"} | by
+
+    body = Asking(counted(4, DOOR)).body("/v1/metrics/traffic_in", **hourly)
+
+    [first, second, *_] = body["series"][0]["points"]
+    assert (first["value"], first.get("flags")) == (4, None)
+    assert (second["value"], "masked" in second["flags"]) == (None, True)
+    assert body["series"][0]["compared"]["now"]["hours"] == 1.0
+
+
+def test_a_store_whose_sensors_were_dead_is_not_comparable_by_the_hours_in_which_they_were_not() -> None:
+    world = World(store(DOOR, open_since=date(2020, 1, 1)))
+    for number in range(32):
+        count(world, NINE - timedelta(days=7) + number * QUARTER)
+    for number in range(8):
+        count(world, NINE + number * QUARTER)
+    world.pass_time(NINE + 32 * QUARTER)
+    comparable = {**EIGHT_HOURS, "comp": "true", "compare": "previous_week"}
+
+    bodies = [
+        Asking(world).body("/v1/metrics/traffic_in", **comparable, only_covered=each) for each in ("false", "true")
+    ]
+
+    assert [[each["reason"] for each in body["left_out"]] for body in bodies] == [["low_coverage"]] * 2
