@@ -503,8 +503,7 @@ def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans
         (group.counted if is_known[place] else group.missing).add(of.store.id)
     if group.missing:
         group.reasons.add(NO_SOURCE)
-    if group.counted:
-        group.now.over = over
+    group.now.over = over
     for each, stores in ranges.items():
         for label, span, has_several_days in _points(each):
             point = MergedPoint(label, span, has_several_days, stores=stores, missing=missing[each])

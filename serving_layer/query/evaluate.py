@@ -243,7 +243,7 @@ class _PeriodEvaluator:
         there = [point for _, point in points if point]
         return _Inputs(
             values,
-            tuple(flag for found in known for flag in found.flags),
+            (*self._facts.flags, *(flag for found in known for flag in found.flags)),
             bool(there or known),
             any(each.is_provisional for each in there) or any(each.is_provisional for each in known),
             self._states.period.is_loading,

@@ -273,6 +273,7 @@ class GroupStates:
         knows_days = DEVICE_DAYS in query.metric.flags
         self._add_points(part, numbers, compared, apart, is_missing=reason is not None, knows_days=knows_days)
         new, is_elsewhere = len(self.points) - had, part.spans is not None
+        self.now.over = max(self.now.over, part.now.period.over)
         if numbers and reason:
             self.missing.add(id_)
             self.reasons.add(reason)

@@ -31,6 +31,11 @@ class StoreFacts:
         self._selected = period.counts(begun) if SELECTED in names else {}
         self._expected = states.coverage.expected_ms(period) if EXPECTED in names else {}
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Why a fact is not known."""
+        return (FLOOR_UNKNOWN,) if self._constant.get(FLOOR, 0) is None else ()
+
     def at(self, number: int) -> dict[str, FormulaValue]:
         """The facts at one point."""
         return self._of(self._open.get(number, 0), self._selected.get(number, 0), self._expected.get(number, 0))

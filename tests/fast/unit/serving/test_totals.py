@@ -451,3 +451,24 @@ def test_a_tag_changes_with_the_request(ranking: Asking) -> None:
     tags = {ranking.response(NET, from_="2026-03-27", to="2026-03-28", **each).headers["etag"] for each in said}  # type: ignore[arg-type]
 
     assert len(tags) == len(said)
+
+
+@pytest.mark.parametrize("more", [{}, {"sort": "name"}, {"by": "total"}])
+def test_a_value_that_needs_an_area_says_that_it_is_not_known(more: dict[str, str]) -> None:
+    body = Asking(chain(Store(id="1", timezone="UTC"))).body(
+        "/v1/metrics/sales_per_sq_m", from_="2026-03-27", to="2026-03-28", **more
+    )
+
+    assert only(body)["points"][0]["flags"] == ["floor_unknown"]
+
+
+@pytest.mark.parametrize("more", [{}, {"sort": "name"}, {"by": "total"}])
+def test_a_day_that_is_over_is_not_partial_where_nothing_is_known_of_any_store(more: dict[str, str]) -> None:
+    world = World(Store(id="1", timezone="UTC"))
+    world.rebuild("2026-03-30T00:00:00Z")
+
+    body = Asking(world).body(
+        TRAFFIC, from_="2026-03-27", to="2026-03-28", grain="total", compare="previous_week", **more
+    )
+
+    assert "partial" not in only(body)["points"][0]
