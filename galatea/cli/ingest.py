@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from master_dataset.source import Source
 
 PLAIN_SECONDS = 5.0
+MOST_LINES = 10**12
 
 
 def ingest(  # noqa: PLR0913 - one parameter per option
@@ -32,7 +33,7 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     file: Annotated[Path, Argument(help="JSON Lines, one record per line. `-` reads stdin.")],
     *,
     rate: Annotated[float | None, Option(help="Maximum number of records per second.", min=0.001)] = None,
-    from_line: Annotated[int, Option("--from-line", help="First line to send, to resume.", min=1)] = 1,
+    from_line: Annotated[int, Option("--from-line", help="First line to send, to resume.", min=1, max=MOST_LINES)] = 1,
     token: Annotated[
         bool, Option("--token", help="Print a token of these events, for --at-least of `galatea ask`.")
     ] = False,

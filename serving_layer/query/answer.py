@@ -350,12 +350,15 @@ class Together(Iterator[Sequence[Each]]):
 
 
 def _pieces(read: Iterable[StoreData]) -> Iterator[tuple[int, Sequence[StoreData]]]:
-    """Stores with at least `PIECE` cells together, and how many these are; the last ones may have fewer."""
+    """Stores of which at least `PIECE` cells are read, and how many these are; the last ones may have fewer.
+
+    The points of a range cost time even without any cell.
+    """
     piece: list[StoreData] = []
     size = 0
     for data in read:
         piece.append(data)
-        size += data.size
+        size += data.size + CELLS_PER_POINT * len(data.query.range.labels)
         if size >= PIECE:
             yield size, piece
             piece, size = [], 0

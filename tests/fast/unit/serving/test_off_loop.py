@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from master_dataset.registry.stores import Store
 from serving_layer import off_loop as off_loop_module
 from serving_layer import timeline as timeline_module
 from serving_layer.off_loop import CELLS_AT_ONCE, long_answer, off_loop
@@ -14,6 +15,8 @@ from serving_layer.query import answer as answer_module
 from serving_layer.query import cells as cells_query
 from serving_layer.query import day_totals
 from serving_layer.query import resolve as resolve_module
+from serving_layer.query.fetch import StoreData
+from serving_layer.query.groups import Totals
 from serving_layer.store import cells as cells_module
 from tests.support import World, receipt
 from tests.support.world_api import Asking
@@ -117,3 +120,20 @@ def test_nobody_waits_for_a_piece_of_a_long_answer() -> None:
             await long
 
     assert asyncio.run(work())
+
+
+@pytest.mark.parametrize(("grain", "thread"), [("hour", "loop"), ("15m", "merge")])
+def test_many_points_are_added_up_in_a_thread_even_without_cells(
+    monkeypatch: pytest.MonkeyPatch, grain: str, thread: str
+) -> None:
+    world, found = World(Store(id="1", timezone="Asia/Tokyo"), Store(id="2", timezone="America/New_York")), set[str]()
+    add = Totals.add
+
+    def noted(self: Totals, data: StoreData) -> None:
+        found.add(threading.current_thread().name.rpartition("_")[0] or "loop")
+        add(self, data)
+
+    monkeypatch.setattr(Totals, "add", noted)
+    Asking(world).body("/v1/metrics/net_sales", from_="2026-11-01", to="2026-11-13", by="total", grain=grain)
+
+    assert found == {thread}
