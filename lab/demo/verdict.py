@@ -77,7 +77,7 @@ class MergedCellReader:
     async def _moment(self) -> MergedSnapshot:
         basis = await SnapshotReader(self._readers, self._ttl, partial(datetime.now, UTC)).read(partial=False)
         waiting = await MergedCells(self._readers, self._ttl).waiting(basis, receipt_views(), self._spans(self.stores))
-        return MergedSnapshot(basis, waiting.total())
+        return MergedSnapshot(basis, sum(each.number for each in waiting.values()))
 
 
 def _table(view: View, found: Sequence[tuple[str, Sequence[Cell]]]) -> pa.Table:

@@ -16,6 +16,7 @@ from serving_layer.query.evaluate import evaluate
 from serving_layer.query.fetch import PeriodData, StoreData
 from serving_layer.query.render import render
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
+from serving_layer.store.cells import NOTHING_WAITS
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import Grain, Period
 from views.control.publication import Pointer
@@ -51,9 +52,8 @@ def aggregated(resolved: ResolvedQuery, *cells: Sequence[Cell]) -> QueryStates:
     found = []
     for of, here in zip(resolved.stores, cells, strict=True):
         period = Period(of.timeline, of.timeline.end, of.timeline.end)
-        data = StoreData(
-            of, of.timeline.end, PeriodData(period, {"sales": here}), None, None, 0, StoreProducts.without_master()
-        )
+        now = PeriodData(period, {"sales": here})
+        data = StoreData(of, of.timeline.end, now, None, None, NOTHING_WAITS, StoreProducts.without_master())
         found.append(aggregate(resolved, data))
     return combine(resolved, found)
 

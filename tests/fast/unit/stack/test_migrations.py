@@ -88,7 +88,7 @@ class Cassandra:
 
 def every_statement() -> list[str]:
     cassandra = Cassandra()
-    migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+    migrate(cassandra, KEYSPACE)
     return [each for each in cassandra.statements if each.startswith(("ALTER", "DROP", "UPDATE publications"))]
 
 
@@ -96,43 +96,43 @@ def every_statement() -> list[str]:
 def test_a_migration_can_be_repeated_after_it_was_killed(statement: str) -> None:
     cassandra = Cassandra(ends_after=statement)
     with pytest.raises(Killed):
-        migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+        migrate(cassandra, KEYSPACE)
 
-    migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+    migrate(cassandra, KEYSPACE)
 
-    assert pending(cassandra, KEYSPACE) == []  # type: ignore[arg-type]
+    assert pending(cassandra, KEYSPACE) == []
 
 
 def test_an_older_release_changes_nothing_in_tables_that_it_can_use() -> None:
     cassandra = Cassandra()
-    migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+    migrate(cassandra, KEYSPACE)
     cassandra.rows[NEWER] = "x"
     before = dict(cassandra.rows)
 
-    assert to_apply(cassandra, KEYSPACE) == []  # type: ignore[arg-type]
-    migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+    assert to_apply(cassandra, KEYSPACE) == []
+    migrate(cassandra, KEYSPACE)
 
     assert cassandra.rows == before
     with pytest.raises(OperatorError, match="a newer release has applied"):
-        pending(cassandra, KEYSPACE)  # type: ignore[arg-type]
+        pending(cassandra, KEYSPACE)
 
 
 @pytest.mark.parametrize("usable_since", [NEWER, None])
 def test_an_older_release_refuses_tables_that_it_cannot_use(usable_since: str | None) -> None:
     cassandra = Cassandra()
-    migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+    migrate(cassandra, KEYSPACE)
     cassandra.rows[NEWER] = "x"
     del cassandra.rows["usable_since"]
     if usable_since:
         cassandra.rows["usable_since"] = usable_since
 
     with pytest.raises(OperatorError, match="a newer release has applied"):
-        migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+        migrate(cassandra, KEYSPACE)
 
 
 def test_what_older_releases_need_to_know_is_noted_before_anything_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     cassandra = Cassandra()
-    migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+    migrate(cassandra, KEYSPACE)
     newest = schema.newest()
     assert newest >= USABLE_SINCE
     del cassandra.rows[newest]
@@ -140,7 +140,7 @@ def test_what_older_releases_need_to_know_is_noted_before_anything_is_changed(mo
     cassandra.ends_after = "CREATE TABLE IF NOT EXISTS former_terms"
 
     with pytest.raises(Killed):
-        migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+        migrate(cassandra, KEYSPACE)
 
     assert cassandra.rows["usable_since"] == newest
     assert newest not in cassandra.rows
@@ -156,6 +156,6 @@ def test_a_process_that_has_lost_the_lock_changes_nothing_more(monkeypatch: pyte
     monkeypatch.setattr(schema, "_statements", a_long_one)
 
     with pytest.raises(CassandraUnavailableError, match="another process may be changing the tables"):
-        migrate(cassandra, KEYSPACE)  # type: ignore[arg-type]
+        migrate(cassandra, KEYSPACE)
 
     assert cassandra.statements.count("CREATE TABLE x") == 1
