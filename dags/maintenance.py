@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from airflow.sdk import DAG
 
-from dags.tasks.command import RETRIES, GalateaCommand, at
+from dags.tasks.command import DEFAULTS, GalateaCommand, at
 
 VERIFIED_DAYS = 3
 
@@ -69,7 +69,7 @@ for each in COMMANDS:
         schedule=at(each.cron),
         catchup=False,
         max_active_runs=1,
-        default_args=RETRIES if each.is_retried else {**RETRIES, "retries": 0},
+        default_args=DEFAULTS if each.is_retried else {**DEFAULTS, "retries": 0},
         tags=["galatea"],
         doc_md=each.about,
     ):

@@ -2,7 +2,7 @@
 
 from airflow.sdk import DAG, conf
 
-from dags.tasks.command import RETRIES, at
+from dags.tasks.command import DEFAULTS, at
 from dags.tasks.recompute import recompute_graph
 
 EVERY_HOUR = "0 * * * *"
@@ -12,7 +12,7 @@ with DAG(
     schedule=at(conf.get("galatea", "rebuild_schedule", fallback=EVERY_HOUR)),
     catchup=False,  # one rebuild brings everything that was missed
     max_active_runs=1,
-    default_args=RETRIES,
+    default_args=DEFAULTS,
     tags=["galatea"],
     doc_md=__doc__,
 ):

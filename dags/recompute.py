@@ -6,7 +6,7 @@ has no form.
 
 from airflow.sdk import DAG, Param
 
-from dags.tasks.command import RETRIES
+from dags.tasks.command import DEFAULTS
 from dags.tasks.recompute import recompute_graph
 from views import registered_views
 
@@ -70,7 +70,7 @@ with DAG(
     schedule=None,
     params=FORM,
     max_active_runs=1,
-    default_args=RETRIES,
+    default_args=DEFAULTS,
     tags=["galatea"],
     doc_md=__doc__,
 ):

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Context
 
-from dags.tasks.command import RETRIES, GalateaCommand, at
+from dags.tasks.command import DEFAULTS, GalateaCommand, at
 
 ADDRESSES = ("sent", "already_sent", "refused", "deferred")
 
@@ -31,7 +31,7 @@ with DAG(
     schedule=at("10 6 * * *"),
     catchup=False,
     max_active_runs=1,
-    default_args=RETRIES,
+    default_args=DEFAULTS,
     tags=["galatea"],
     doc_md=__doc__,
 ):

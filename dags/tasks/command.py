@@ -17,10 +17,15 @@ from typing import IO, Any, NamedTuple
 from airflow.sdk import BaseOperator, Connection, Context, CronTriggerTimetable
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-RETRIES = {"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
-"""Default arguments of every DAG: dependencies may be down for a while.
+DEFAULTS = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": True,
+    "execution_timeout": timedelta(hours=6),
+}
+"""Default arguments of every DAG: dependencies may be down for a while, and a task that hangs keeps later runs out.
 
-A retry continues where the last attempt ended.
+A retry continues where the last attempt ended. The chart and systemd give their jobs the same time.
 """
 USAGE_ERROR = 2
 LOGGED_BYTES = 20_000

@@ -31,6 +31,10 @@ def loaded(dags: Any) -> dict[str, Any]:
             name: {
                 "tasks": {task.task_id: sorted(task.downstream_task_ids) for task in dag.tasks},
                 "tries": {task.task_id: task.retries + 1 for task in dag.tasks},
+                "seconds": {
+                    task.task_id: task.execution_timeout and task.execution_timeout.total_seconds()
+                    for task in dag.tasks
+                },
                 "first": max(dag.tasks, key=lambda task: task.priority_weight).task_id,
                 "assets": sorted(each.uri for task in dag.tasks for each in task.outlets),
                 "schedule": getattr(dag.timetable, "expression", None),

@@ -1,8 +1,13 @@
 """DAG files need Airflow and the views, and nothing else; what they give follows from the registered views."""
 
+from pathlib import Path
+
+import yaml
+
 from tests.integration.dags.conftest import Airflow
 from views import registered_views
 
+DEPLOY = Path(__file__).parents[3] / "deploy"
 VIEWS = [view.name for view in registered_views()]
 ASSETS = [f"galatea://views/{view}" for view in VIEWS]
 
@@ -42,6 +47,15 @@ def test_each_task_of_a_recompute_is_tried_again_when_its_worker_is_gone(airflow
     tries = {**dags["rebuild_views"]["tries"], **dags["recompute"]["tries"]}
     assert set(tries) == {"choose_cut", "rebuild", *VIEWS, "publish"}
     assert min(tries.values()) > 1
+
+
+def test_a_task_that_hangs_ends_after_the_time_that_the_chart_and_systemd_give_it(airflow: Airflow) -> None:
+    """Every DAG has one run at a time, so a task that hangs would keep all later ones out."""
+    dags = airflow.ask(load=True)["dags"]
+    chart = yaml.safe_load((DEPLOY / "chart" / "values.yaml").read_text())["jobs"]["deadlineSeconds"]
+
+    assert {name: set(dag["seconds"].values()) for name, dag in dags.items()} == {name: {chart} for name in dags}
+    assert f"TimeoutStartSec={chart // 3600}h\n" in (DEPLOY / "systemd" / "galatea-job@.service").read_text()
 
 
 def test_a_publication_waits_for_no_report_on_a_view(airflow: Airflow) -> None:
