@@ -47,11 +47,7 @@ def operator_key(place: Path) -> str:
 
 
 def kept_secret(place: Path, new: str) -> str:
-    """Return the secret that a file of the home holds: `new`, if there was none and no other process is quicker.
-
-    If others than its owner can read it, that right is removed, as with the home: Kubernetes gives the group of a
-    volume the right to all files at each mount. Some shared file systems know no rights, so nothing is refused.
-    """
+    """Return the secret that a file of the home holds: `new`, if there was none and no other process is quicker."""
     if not place.exists():
         own = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
         write_private(own, new)
@@ -64,6 +60,15 @@ def kept_secret(place: Path, new: str) -> str:
         else:
             own.unlink()
         fsync_path(place.parent)
+    return stored_secret(place)
+
+
+def stored_secret(place: Path) -> str:
+    """Return the secret that a file of the home holds. OSError if there is none, or it cannot be read.
+
+    If others than its owner can read it, that right is removed, as with the home: Kubernetes gives the group of a
+    volume the right to all files at each mount. Some shared file systems know no rights, so nothing is refused.
+    """
     with suppress(OSError):
         if place.stat().st_mode & _OTHERS:
             place.chmod(0o600)

@@ -23,6 +23,8 @@ KeyFile = Annotated[
     ),
 ]
 
+_OTHER_KEY = "galatea up --detach, or pass one with --key-file"
+
 
 @contextmanager
 def rest_client(settings: Settings, key_file: Path | None) -> "Iterator[Client]":
@@ -34,23 +36,42 @@ def rest_client(settings: Settings, key_file: Path | None) -> "Iterator[Client]"
 
     Raises:
         RequestError: the request cannot be answered, or the key is not valid.
-        OperatorError: there is no key, or others can read it, or there is no answer.
+        OperatorError: there is no key, or others can read that of `key_file`, or there is no answer.
     """
-    from deploy.secret_files import read_private
     from galatea.client import Client
     from galatea.client.errors import ClientError
 
-    key_file = key_file or settings.home / "operator.key"
-    if not key_file.is_file():
-        raise OperatorError(f"there is no key in {key_file}", do="galatea up --detach, or pass one with --key-file")
-    key = read_private("--key-file", key_file).strip()
+    own = settings.home / "operator.key"
+    key = _given_key(key_file) if key_file else _own_key(own)
     try:
         with Client(settings.api_url, key, ca_file=settings.api.ca_file or None) as galatea:
             yield galatea
     except ClientError as error:
         raise _as_error(error) from error
     except ValueError as error:
-        raise RequestError(str(error), do=f"check {key_file}") from error
+        raise RequestError(str(error), do=f"check {key_file or own}") from error
+
+
+def _given_key(file: Path) -> str:
+    """Return the key in a file that somebody else keeps: only its owner may read it. OperatorError."""
+    from deploy.secret_files import read_private
+
+    if not file.is_file():
+        raise OperatorError(f"there is no key in {file}", do=_OTHER_KEY)
+    return read_private("--key-file", file).strip()
+
+
+def _own_key(file: Path) -> str:
+    """Return the operator's key in the home, and make it private again. OperatorError."""
+    from deploy.secret_files import stored_secret
+
+    try:
+        return stored_secret(file)
+    except FileNotFoundError as error:
+        raise OperatorError(f"there is no key in {file}", do=_OTHER_KEY) from error
+    except OSError as error:
+        message = f"the operator's key in {file} cannot be read: {error.strerror}"
+        raise OperatorError(message, do="run this as the owner of the home, or pass a key with --key-file") from error
 
 
 def _as_error(error: "ClientError") -> RequestError | OperatorError:
