@@ -1,5 +1,6 @@
 """Checks of a Cassandra cluster: nodes, clocks, copies, tables, rights of roles, and the releases that write to it."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 CASSANDRA_RIGHTS = f"{GUIDE}#rights-in-cassandra"
 ALTER = f"ALTER KEYSPACE {KEYSPACE} WITH replication = ..., then nodetool repair {KEYSPACE}"
-OLDEST_RELEASE = 4
-"""The first release with version 5 of the native protocol."""
+OLDEST_RELEASE = (4, 1)
+"""The first release with `ALTER TABLE ... ADD IF NOT EXISTS`, which migrations need to be repeatable."""
 HEARD = timedelta(minutes=1)
 """A process that has written its lag within this time is running."""
 
@@ -152,8 +153,9 @@ def node_findings(settings: "Settings", session: "Session") -> Iterator[Finding]
 def version_finding(check: str, release: str, data_centre: str) -> Finding:
     """Check the release of a node."""
     found = f"Cassandra {release} in the data centre {data_centre}"
-    if int(release.partition(".")[0]) < OLDEST_RELEASE:
-        return fault(check, f"{found} is too old", f"upgrade it to Cassandra {OLDEST_RELEASE}.0 or newer")
+    if tuple(map(int, re.findall(r"\d+", release)[:2])) < OLDEST_RELEASE:
+        oldest = ".".join(map(str, OLDEST_RELEASE))
+        return fault(check, f"{found} is too old", f"upgrade it to Cassandra {oldest} or newer")
     return good(check, found)
 
 
