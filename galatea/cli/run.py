@@ -42,12 +42,11 @@ def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
     if component not in names:
         raise typer.BadParameter(f"there is no component `{component}`: {', '.join(names)}")
     kind = names[component]
+    folder = make_folder(settings.home, settings.home / "run")
+    # Left by a previous run, it would make a probe succeed too early; to check the jars takes seconds.
+    (folder / f"{component}.ready").unlink(missing_ok=True)
     if kind in NEEDS_SPARK:
         ensure_jars(settings, parts=("spark",))
-    folder = make_folder(settings.home, settings.home / "run")
-    (folder / f"{component}.ready").unlink(
-        missing_ok=True
-    )  # left by a previous run; it would make a probe succeed too early
     environment = {**os.environ, **service_environment(settings, kind)}
     words = [sys.executable, "-P", "-m", f"deploy.services.{kind}", *([component] if component != kind else [])]
     os.execve(sys.executable, words, environment)  # noqa: S606 - no shell

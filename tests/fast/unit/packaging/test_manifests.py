@@ -146,6 +146,25 @@ def test_each_service_can_have_a_login_of_its_own_with_compose() -> None:
         assert service["env_file"] == [common, {"path": f"{common['path']}.{name}", "required": False}]
 
 
+def test_a_container_that_is_started_again_is_not_ready_before_its_process_says_so(tmp_path: Path) -> None:
+    """The folder of these files survives a restart of the container."""
+    [found] = re.findall(
+        r"^ +command: (\[sh, .*\])$", (CHART / "templates" / "components.yaml").read_text(), re.MULTILINE
+    )
+    command = [each.replace("/var/lib/galatea/run", str(tmp_path)) for each in yaml.safe_load(found)]
+    (tmp_path / "api.ready").write_text("1")
+    (tmp_path / "recomputes.json").write_text("[]")
+    (tmp_path / "galatea").write_text(f"#!/bin/sh\necho $$ $@; ls {tmp_path}\n")
+    (tmp_path / "galatea").chmod(0o700)
+
+    with subprocess.Popen(
+        [*command, "run", "api"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        shown, _ = process.communicate()
+
+    assert shown.splitlines() == [f"{process.pid} run api", "galatea", "recomputes.json"]
+
+
 def test_only_migrate_has_the_login_that_creates_tables() -> None:
     text = (CHART / "templates" / "components.yaml").read_text()
     own = dict(re.findall(r'\$(\w+) := dict "root" \$root .*"own" \$([\w.]+)', text))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from deploy import jars
 from galatea.cli.main import app, main
 from galatea.cli.run import Runnable
 
@@ -44,6 +45,27 @@ def test_it_becomes_the_process_with_all_settings_and_no_probe_believes_the_run_
         "home": str(tmp_path / "home"),
     }
     assert not ready.exists()
+
+
+def test_no_probe_believes_the_run_before_while_jars_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = tmp_path / "home" / "run" / "archive.ready"
+    ready.parent.mkdir(parents=True)
+    ready.write_text("4711")
+    was_ready: list[bool] = []
+
+    def ensure_jars(_settings: object, parts: Sequence[str]) -> None:
+        was_ready.append(ready.exists())
+        assert parts == ("spark",)
+        raise BecameError
+
+    monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(jars, "ensure_jars", ensure_jars)
+
+    CliRunner().invoke(app, ["run", "archive"])
+
+    assert was_ready == [False]
 
 
 def test_another_process_of_the_api_has_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
