@@ -66,7 +66,7 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* What every container has in common. `own`, `volume`: its secrets and settings, as above. `run` is a folder of each pod, because its files say which process is ready. */}}
+{{/* What every container has in common. `own`, `volume`: its secrets and settings, as above; `component`: its process, if any. `run` is a folder of each pod, because its files say which process is ready. */}}
 {{- define "galatea.container" -}}
 image: {{ include "galatea.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -75,7 +75,12 @@ envFrom:
   {{- with .root.Values.environmentSecretName }}
   - secretRef: {name: {{ . }}}
   {{- end }}
-{{- with .own.settings }}
+{{- $settings := deepCopy (.own.settings | default dict) }}
+{{- if eq (.component | default "") "sql" }}
+{{- /* No other process has it: with an address that others reach, each would need a certificate, also behind an ingress. */}}
+{{- $_ := set $settings "GALATEA_SQL_HOST" (get .root.Values.settings "GALATEA_SQL_HOST" | default "0.0.0.0") }}
+{{- end }}
+{{- with $settings }}
 env: # counts more than `envFrom`
   {{- range $name, $value := . }}
   - {name: {{ $name }}, value: {{ $value | quote }}}

@@ -55,8 +55,18 @@ def test_where_rest_listens_on_every_address_it_has_names() -> None:
     chart = (CHART / "templates" / "settings.yaml").read_text()
 
     assert api == {"GALATEA_API_HOST": "0.0.0.0", "GALATEA_API_HOSTS": "api,${GALATEA_PUBLISH_HOSTS:-}"}  # noqa: S104
+    assert 'set $settings "GALATEA_API_URL" (printf "%s://%s:8000" $scheme $service)' in chart  # jobs ask it
     assert 'set $settings "GALATEA_API_HOSTS" (join "," (concat $own .Values.hosts))' in chart
     assert read_yaml(CHART / "values.yaml")["hosts"] == []
+
+
+def test_only_the_process_of_sql_listens_for_it_on_every_address() -> None:
+    """Each process that has such an address needs a certificate, also where an ingress has the one of REST."""
+    chart = (CHART / "templates" / "settings.yaml").read_text()
+    services = read_yaml(COMPOSE / "compose.app.yaml")["services"]
+
+    assert '" "GALATEA_SQL_HOST"' not in chart
+    assert {name for name, each in services.items() if "GALATEA_SQL_HOST" in each.get("environment", {})} == {"sql"}
 
 
 def test_every_component_has_its_place_in_each_of_them() -> None:
@@ -99,9 +109,16 @@ def test_the_values_of_the_chart_satisfy_their_schema() -> None:
 
 @pytest.mark.parametrize(
     ("component", "replicas", "is_accepted"),
-    [("api", 3, True), ("api", 0, False), ("speed", 2, True), ("alerts", 2, False)],
+    [
+        ("api", 3, True),
+        ("api", 0, False),
+        ("speed", 2, True),
+        ("alerts", 2, False),
+        ("sql", 0, True),
+        ("sql", 2, False),
+    ],
 )
-def test_some_components_may_have_several_pods(component: str, replicas: int, is_accepted: bool) -> None:  # noqa: FBT001 - a row of a table
+def test_some_components_may_have_several_pods_or_none(component: str, replicas: int, is_accepted: bool) -> None:  # noqa: FBT001 - a row of a table
     values = read_yaml(CHART / "values.yaml")
     values["components"][component]["replicas"] = replicas
     schema = jsonschema.Draft7Validator(json.loads((CHART / "values.schema.json").read_text()))
