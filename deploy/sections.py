@@ -500,7 +500,8 @@ class BatchSettings(Section):
     small_rebuild_events: int = Field(default=250_000, ge=0)
     """Archived events of a source up to which a rebuild computes in its own process; 0: always by Spark."""
     prompt_correction: bool = True
-    """Whether events that the speed layer leaves to the next publication start a small rebuild by themselves."""
+    """Whether events that the speed layer leaves to the next publication start a small rebuild by themselves, in a
+    process of `api`. On your own clusters, its login needs the rights of rebuilds for that."""
     prompt_correction_delay_seconds: float = Field(default=5.0, ge=0, le=3600)
     """Seconds after the end of the receipt epoch of such events until the rebuild starts, besides the skew."""
     prompt_correction_pause_seconds: int = Field(default=60, ge=1, le=86_400)

@@ -179,7 +179,10 @@ class Settings:
         object.__setattr__(self, name, section.model_copy(update=missing))
 
     def as_user(self, user: str) -> "Settings":
-        """Return the settings of a process of a secured stack, which logs in as its own user; else these."""
+        """Return the settings of a process of a secured stack, which logs in as its own user; else these.
+
+        So on your own clusters, a process that starts another passes its own login on.
+        """
         if not self.stack.secure:
             return self
         file = str(Security(self.home).password_file(user))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ALERTS_LOOK_BACK = timedelta(days=13)
 """How far back alert rules compare."""
 EVERY_PROCESS = "all processes"
+API, REBUILDS_OF_API = "api", "api, for the rebuilds that it starts"
 
 
 def deployment_groups(settings: "Settings", process: str = "") -> Iterator[Group]:
@@ -36,7 +37,8 @@ def deployment_groups(settings: "Settings", process: str = "") -> Iterator[Group
     Args:
         settings: The settings.
         process: The process whose rights are checked; if empty, those of every process: on a secured local stack each
-            as its own user, elsewhere all as the one user of the settings.
+            as its own user, elsewhere all as the one user of the settings. For `api`, also those of rebuilds, unless
+            prompt correction is off.
 
     Yields:
         A group of findings as soon as it is complete.
@@ -58,11 +60,17 @@ def deployment_groups(settings: "Settings", process: str = "") -> Iterator[Group
 
 
 def users_of(settings: "Settings", process: str) -> Mapping[str, tuple["Settings", Rights]]:
-    """Return names of processes, or of all together, to their settings and rights. UnknownNameError."""
+    """Return names of processes, or of all together, to their settings and rights. UnknownNameError.
+
+    The API starts rebuilds, for late events on its own account: as `batch` on a secured local stack, elsewhere with its
+    own login.
+    """
     if process and process not in RIGHTS:
         raise UnknownNameError("process", process, RIGHTS)
     if process:
-        return {process: (settings.as_user(process), RIGHTS[process])}
+        own = {process: (settings.as_user(process), RIGHTS[process])}
+        rebuilds = {REBUILDS_OF_API: (settings.as_user(process).as_user("batch"), RIGHTS["batch"])}
+        return own | (rebuilds if process == API and settings.batch.prompt_correction else {})
     if settings.stack.secure:
         return {name: (settings.as_user(name), rights) for name, rights in RIGHTS.items()}
     return {EVERY_PROCESS: (settings, all_rights())}

@@ -119,7 +119,7 @@ RIGHTS: Mapping[str, Rights] = {
         consumes=(ALERTS_TOPIC,),
         groups=("galatea.webhook.",),
     ),
-    "api": Rights(
+    "api": Rights(  # rebuilds that it starts need those of `batch`, on a secured local stack as that user
         reads=(
             *_ANSWERED,
             *_ALERT_HISTORY,

@@ -14,13 +14,19 @@ from deploy.checks import cassandra as cassandra_checks
 from deploy.checks import kafka as kafka_checks
 from deploy.checks.cassandra import Copies, NodeClock, copies_finding, same_release
 from deploy.checks.certificates import OWN, file_finding, private_findings, server_finding
-from deploy.checks.deployment import EVERY_PROCESS, deployment_groups, setting_findings, users_of
+from deploy.checks.deployment import (
+    EVERY_PROCESS,
+    REBUILDS_OF_API,
+    deployment_groups,
+    setting_findings,
+    users_of,
+)
 from deploy.checks.environment import webhook_findings
 from deploy.checks.finding import Finding
 from deploy.checks.kafka import TopicRules, options_finding, topic_finding, version_finding
 from deploy.local.checkup import checkup
 from deploy.local.ports import free_ports
-from deploy.local.rights import RIGHTS, Rights, all_rights, kafka_rules
+from deploy.local.rights import RIGHTS, Rights, all_rights, kafka_rules, table_permissions
 from deploy.services.dispatcher import warn_of_networks
 from deploy.settings import Settings
 from galatea.cli.doctor import doctor
@@ -499,6 +505,45 @@ def test_rights_are_checked_for_one_user_for_each_process_or_for_one_process(tmp
     }
     with pytest.raises(UnknownNameError, match="no process `archiv`"):
         users_of(own, "archiv")
+
+
+OWN_CLUSTERS: Mapping[str, object] = {
+    "cassandra_contact_points": "cassandra-1",
+    "cassandra_user": "galatea-api",
+    "cassandra_password": "secret",
+}
+
+
+def test_on_clusters_of_your_own_the_login_of_the_api_needs_the_rights_of_the_rebuilds_that_it_starts(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(home=tmp_path, **OWN_CLUSTERS)
+    login_of_child = settings.as_user("batch").environment()["GALATEA_CASSANDRA_USER"]  # as `runner_of` starts it
+
+    users = users_of(settings, "api")
+
+    assert {name: (user.cassandra.user, rights) for name, (user, rights) in users.items()} == {
+        "api": ("galatea-api", RIGHTS["api"]),
+        REBUILDS_OF_API: (login_of_child, RIGHTS["batch"]),
+    }
+    only_api = {f"<table galatea.{table}>": permissions for table, permissions in table_permissions(RIGHTS["api"])}
+    finding = cassandra_checks.missing_rights("rights", login_of_child, only_api, users[REBUILDS_OF_API][1])
+    assert "the role `galatea-api` lacks MODIFY on `alert_audits`, `batch_cells`" in finding.found
+
+
+def test_an_api_that_starts_no_rebuilds_for_late_events_needs_only_its_own_rights(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, prompt_correction=False, **OWN_CLUSTERS)
+
+    assert list(users_of(settings, "api")) == ["api"]
+
+
+def test_on_a_secured_local_stack_rebuilds_of_the_api_have_a_user_of_their_own(tmp_path: Path) -> None:
+    users = users_of(Settings(home=tmp_path, secure=True), "api")
+
+    assert {name: (user.kafka.user, user.cassandra.user) for name, (user, _) in users.items()} == {
+        "api": ("api", "api"),
+        REBUILDS_OF_API: ("batch", "batch"),
+    }
 
 
 def test_clusters_that_are_down_block_and_each_finding_says_what_to_do(
