@@ -6,8 +6,8 @@ from functools import cache
 
 from tests.fast.house.tree import named, product, suites, text, tracked, tree
 
-PROCESS_EDGES = {"deploy/services/runner.py"}
-"""Outermost loops: they log and leave with an exit code."""
+PROCESS_EDGES = {"deploy/services/runner.py", "deploy/prompt_correction.py"}
+"""Outermost loops of a process or thread: they log, and leave with an exit code or try again."""
 STRANGERS = {
     "deploy/telemetry/export_queue.py",
     "deploy/telemetry/lineage.py",
