@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -201,8 +201,8 @@ def read_page_token(token: str, position: Callable[..., Position]) -> Position:
         BadQuestionError: the token is not one of `page_token`.
     """
     try:
-        parts: list[Any] = orjson.loads(base64.urlsafe_b64decode(token.encode()))
-        return position(*parts)
+        parts: object = orjson.loads(base64.urlsafe_b64decode(token.encode()))
+        return position(*(parts if isinstance(parts, list) else ()))
     except (binascii.Error, ValueError, TypeError, IndexError, OverflowError, OSError) as error:
         message = "`after` is not a valid token."
         raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error

@@ -131,7 +131,7 @@ def read_token(token: str) -> str:
         [store] = orjson.loads(base64.urlsafe_b64decode(token.encode()))
     except (binascii.Error, ValueError, TypeError) as error:
         raise _bad_token() from error
-    if not isinstance(store, str):
+    if not isinstance(store, str) or write_token(store) != token:
         raise _bad_token()
     return store
 

@@ -1,12 +1,16 @@
 """More stores than one answer holds are asked for in pages, and every page says what it rests on."""
 
+import base64
 import csv
 import io
+from datetime import date
 from typing import Any
 
 import pytest
 
 from master_dataset.registry.stores import Store
+from serving_layer.api.parameters import read_page_token
+from serving_layer.errors import BadQuestionError
 from tests.support import World, receipt
 from tests.support.world_api import Asking, Body
 
@@ -117,3 +121,19 @@ def test_cells_and_the_index_have_no_pages(world: World) -> None:
     assert asking.refusal("/v1/views/sales/cells", **DAY)["code"] == "too_many_stores"
     assert asking.refusal("/v1/index/net_sales", **DAY)["code"] == "too_many_stores"
     assert asking.refusal("/v1/views/sales/cells", **DAY, limit=5)["code"] == "unknown_argument"
+
+
+@pytest.mark.parametrize("said", [b'{"a":1}', b'["a","b"]', b"[1]", b"[]", b'"a"', b' ["a"]', b"a"])
+def test_a_token_that_no_answer_has_given_is_refused(world: World, said: bytes) -> None:
+    token = base64.urlsafe_b64encode(said).decode()
+
+    assert Asking(world).refusal(NET, **DAY, limit=1, after=token)["code"] == "bad_question"
+
+
+def test_a_position_is_a_list() -> None:
+    def read(said: bytes) -> date:
+        return read_page_token(base64.urlsafe_b64encode(said).decode(), date.fromisoformat)
+
+    assert read(b'["2026-11-21"]') == date(2026, 11, 21)
+    with pytest.raises(BadQuestionError):
+        read(b'{"2026-11-21":1}')
