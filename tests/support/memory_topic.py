@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 TOPIC = "alerts"
 
@@ -15,7 +15,7 @@ class Message:
     def __init__(self, partition: int, offset: int, key: str, value: bytes = b"{}") -> None:
         self._place, self._key, self._value = (partition, offset), key, value
 
-    def error(self) -> None:
+    def error(self) -> KafkaError | None:
         return None
 
     def topic(self) -> str:

@@ -156,7 +156,7 @@ class KeyedConsumer:
     def _receive_error(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - likewise
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name in the driver
             if (partition := self._partitions.get((message.topic(), message.partition()))) is not None:
-                partition.unread_from = None
+                partition.reach_end(message.offset())
             return
         log.warning("consumer.broker_error", error=error.str())
         if error.fatal():

@@ -20,7 +20,7 @@ class Partition:
     - in `_rereading`: it is read again after a seek, and has got its records before that offset.
 
     The memory needed is per key, never per record. Offsets have gaps (transaction markers, aborted records); whatever
-    is between two records counts as done.
+    is between two records, or between the last one and the end, counts as done.
     """
 
     def __init__(self) -> None:
@@ -28,14 +28,14 @@ class Partition:
         self.queues: dict[bytes, KeyQueue] = {}
         self.dropped_records = 0  # records that were read, dropped and not read again
         self.unread_from: int | None = None  # first offset never read; None at the end of the partition
-        self._next: int | None = None  # offset that is read next; None before the first record
+        self._next: int | None = None  # offset that is read next; None before anything was read
         self._high = 0  # everything before was read at least once
         self._dropped_from: dict[bytes, int] = {}
         self._rereading: dict[bytes, int] = {}
 
     @property
     def position(self) -> int | None:
-        """The offset to commit: all records before it are done. None before the first record."""
+        """The offset to commit: all records before it are done. None before anything was read."""
         if self._next is None:
             return None
         waiting = (queue.waiting[0].offset for queue in self.queues.values() if queue.waiting)
@@ -59,11 +59,25 @@ class Partition:
         elif is_admitted and record.key in self._dropped_from:  # earlier records of its key come first
             self.dropped_records += 1
             is_admitted = False
+        self._end_rereading()
+        return is_admitted
+
+    def reach_end(self, offset: int) -> None:
+        """Everything before `offset` was read, and nothing else is there yet.
+
+        What lies behind the last record is no record, such as the marker that ends its transaction. It must not stay
+        behind the position: once the topic has deleted both, the position would look as if a record was missed.
+        """
+        self.unread_from = None
+        if offset >= self._high:  # otherwise the end went back, which the next record shows
+            self._next = self._high = offset
+            self._end_rereading()
+
+    def _end_rereading(self) -> None:
         if self._next == self._high:  # nothing is left to be read again
             self._rereading.clear()
             if not self._dropped_from:
                 self.dropped_records = 0  # retention has deleted the rest
-        return is_admitted
 
     def drop_tail(self, key: bytes, keep: int) -> int:
         """Drop a key's waiting records beyond `keep`, but nothing in flight. Returns how many were dropped."""

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from master_dataset.kafka.consumer import (
     Backlog,
@@ -62,6 +62,13 @@ async def run(
     return consuming
 
 
+class End(Message):
+    """What the driver gives at the end of a partition: no record, and the offset that comes next."""
+
+    def error(self) -> KafkaError:
+        return KafkaError(KafkaError._PARTITION_EOF)  # noqa: SLF001 - its name in the driver
+
+
 def messages(number: int, *keys: str) -> list[Message]:
     return [Message(0, offset, keys[offset % len(keys)]) for offset in range(number)]
 
@@ -76,6 +83,23 @@ def test_all_is_taken_in_order_for_each_key_and_committed_in_the_end() -> None:
         assert own == sorted(own)
     assert driver.committed[-1] == (0, 100)
     assert driver.is_closed
+
+
+def test_the_marker_behind_the_last_record_is_passed_by_what_is_committed() -> None:
+    """Otherwise retention deletes both, and a record that was delivered seems to be lost."""
+    driver, handler = Driver([*messages(3, "1"), End(0, 4, "")]), PlayedHandler()
+
+    asyncio.run(run(driver, handler, ConsumerLimits(), lambda _: len(handler.taken) == 3 and driver.left == 0))
+
+    assert driver.committed[-1] == (0, 4)
+
+
+def test_a_position_before_nothing_but_a_marker_moves_behind_it() -> None:
+    driver, handler = Driver([End(0, 4, "")]), PlayedHandler()
+
+    asyncio.run(run(driver, handler, ConsumerLimits(), lambda _: driver.left == 0))
+
+    assert (handler.taken, driver.committed) == ([], [(0, 4)])
 
 
 def test_nothing_is_committed_beyond_a_record_that_is_still_under_way() -> None:

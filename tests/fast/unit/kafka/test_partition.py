@@ -28,6 +28,11 @@ class Played:
                 handler: Any = Done
                 self.partition.queues.setdefault(record.key, KeyQueue(handler, 1, 1)).waiting.append(record)
 
+    def reach_end(self) -> None:
+        """The end is told, if it is reached: two markers lie behind the last record."""
+        if self.at == len(self.records):
+            self.partition.reach_end(self.records[-1].offset + 3)
+
     def work(self, key: bytes) -> None:
         """Finish one record of the key; a key queue without any ends."""
         if (queue := self.partition.queues.get(key)) is not None:
@@ -60,6 +65,50 @@ def test_what_lies_between_two_offsets_is_no_record() -> None:
     played.work(b"b")
 
     assert (between, played.partition.position) == (9, 10)
+
+
+def test_what_lies_between_the_last_record_and_the_end_is_no_record() -> None:
+    played = Played([5, 6])
+    played.read(2)
+
+    played.work(b"b")
+    played.reach_end()
+    waiting = played.partition.position
+    played.work(b"a")
+
+    assert (waiting, played.partition.position) == (5, 9)
+
+
+def test_where_nothing_but_markers_was_left_to_read_the_position_is_the_end() -> None:
+    partition = Partition()
+
+    partition.reach_end(7)
+
+    assert (partition.position, partition.went_back(7), partition.went_back(6)) == (7, False, True)
+
+
+def test_an_end_that_went_back_moves_no_position() -> None:
+    played = Played([5, 6])
+    played.read(2)
+    for key in (b"a", b"b"):
+        played.work(key)
+
+    played.partition.reach_end(3)
+
+    assert (played.partition.position, played.partition.went_back(3)) == (7, True)
+
+
+def test_what_was_dropped_and_deleted_before_it_was_read_again_is_not_waited_for_at_the_end() -> None:
+    played = Played(list(range(8)))
+    played.read(8)
+    played.partition.drop_tail(b"a", 1)
+    for key in (b"a", b"b", b"b", b"b", b"b"):
+        played.work(key)
+    played.go_back()
+
+    played.partition.reach_end(8)
+
+    assert (played.partition.dropped_records, played.partition.position) == (0, 8)
 
 
 def test_before_anything_was_read_there_is_no_position() -> None:
@@ -128,13 +177,15 @@ def test_whatever_is_let_go_meanwhile_each_record_is_done_once_in_order_and_all_
 
     for step in range(10_000):
         key = chance.choice(keys).encode()
-        match chance.choice(("read", "work", "go back", "let go")):
+        match chance.choice(("read", "work", "go back", "let go", "reach the end")):
             case "read":
                 played.read(chance.randint(1, 5))
             case "work":
                 played.work(key)
             case "go back":
                 played.go_back()
+            case "reach the end":
+                played.reach_end()
             case _ if step < 300 and key in played.partition.queues:
                 played.partition.drop_tail(key, 1)
         done = {record.offset for record in played.done}
@@ -146,7 +197,8 @@ def test_whatever_is_let_go_meanwhile_each_record_is_done_once_in_order_and_all_
         own = [record.offset for record in played.done if record.key[0] == each]
         assert own == [record.offset for record in played.records if record.key[0] == each]
     played.read(len(offsets))
-    assert (played.partition.position, played.partition.dropped_records) == (offsets[-1] + 1, 0)
+    played.reach_end()
+    assert (played.partition.position, played.partition.dropped_records) == (offsets[-1] + 3, 0)
 
 
 def test_a_record_that_is_never_done_makes_nobody_remember_all_that_came_behind_it() -> None:
