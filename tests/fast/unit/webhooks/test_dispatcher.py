@@ -1,6 +1,7 @@
 """A group for each endpoint: begun when it is there, ended when it is gone, suspended when it fails for a day."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,9 +9,11 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import KafkaException
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.webhooks.endpoint import Endpoint, EndpointState
+from speed_layer.webhooks import dispatcher as dispatching
 from speed_layer.webhooks.dispatcher import Dispatcher
 from speed_layer.webhooks.endpoint_worker import SETTLED_SECONDS, DesiredEndpoint
 from speed_layer.webhooks.start_position import PositionLostError
@@ -117,6 +120,8 @@ class Played:
     async def reconcile(self, times: int = 1) -> None:
         for _ in range(times):
             await self.dispatcher.reconcile()
+            while self.dispatcher.starting:  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0)
             for _ in range(4):
                 await asyncio.sleep(0)
 
@@ -299,6 +304,115 @@ def test_one_that_cannot_begin_is_tried_again_and_the_others_begin() -> None:
         return first, played.log[len(first) :]
 
     assert asyncio.run(work()) == (["begins https://globex.example/"], ["begins https://acme.example/"])
+
+
+class Hanging(Played):
+    """The Kafka client answers nothing about the first endpoint until `answers` is set."""
+
+    def __init__(self) -> None:
+        super().__init__(ONE, TWO)
+        self.answers = threading.Event()
+
+    def _group(self, wanted: DesiredEndpoint) -> Group:
+        if wanted.endpoint.id == "e1":
+            assert self.answers.wait(20)
+        return super()._group(wanted)
+
+    async def begins(self, number: int) -> None:
+        """Until so many groups have begun."""
+        async with asyncio.timeout(10):
+            while len(self.log) < number:  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.001)
+
+    async def settles(self) -> None:
+        self.answers.set()
+        await super().reconcile(2)
+
+
+def test_a_start_that_hangs_holds_up_no_other_endpoint_and_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> tuple[list[str], list[str]]:
+        played = Hanging()
+        for _ in range(3):
+            await played.dispatcher.reconcile()
+        await played.begins(1)
+        meanwhile = list(played.log)
+        played.groups["e2"].failing_since = played.now
+        await played.dispatcher.reconcile()
+        assert dict(played.table.seen)["e2"].failing_since == datetime.fromtimestamp(played.now, UTC)
+        assert played.dispatcher.starting == ["e1"]
+        await played.settles()
+        return meanwhile, played.log
+
+    monkeypatch.setattr(dispatching, "START_SECONDS", 0)
+    with capture_logs() as said:
+        meanwhile, log = asyncio.run(work())
+
+    assert meanwhile == ["begins https://globex.example/"]
+    assert log == ["begins https://globex.example/", "begins https://acme.example/"]
+    assert [(each["event"], each["endpoint"]) for each in said].count(("webhook.start_hangs", "e1")) == 1
+
+
+def test_a_start_that_hangs_does_not_keep_the_dispatcher_from_leaving() -> None:
+    played = Hanging()
+
+    async def work() -> None:
+        leaving = asyncio.Event()
+        running = asyncio.ensure_future(played.dispatcher.run(leaving))
+        await played.begins(1)
+        leaving.set()
+        await asyncio.wait_for(running, 10)
+
+    asyncio.run(work())
+    played.answers.set()
+
+    assert played.log == ["begins https://globex.example/", "ends https://globex.example/"]
+
+
+@pytest.mark.parametrize("changed", [[], [replace(ONE, url="https://other.example/")]], ids=["removed", "changed"])
+def test_an_endpoint_that_is_changed_while_it_starts_is_never_called_as_it_was(changed: list[Endpoint]) -> None:
+    async def work() -> list[str]:
+        played = Hanging()
+        await played.dispatcher.reconcile()
+        await played.begins(1)
+        started = played.groups
+        played.table.endpoints = [TWO, *changed]
+        await played.dispatcher.reconcile()
+        await played.settles()
+        assert all(group.stopped.is_set() for group in started.values() if group.endpoint == ONE)
+        return [each for each in played.log if each.startswith("begins")]
+
+    log = asyncio.run(work())
+
+    assert [each for each in log if "other" in each] == [f"begins {each.url}" for each in changed]
+
+
+def test_what_is_to_be_skipped_is_what_was_read_last_when_a_start_ends() -> None:
+    async def work() -> frozenset[tuple[str, int, int]]:
+        played = Hanging()
+        await played.dispatcher.reconcile()
+        played.table.skipped = {"e1": frozenset({PLACE})}
+        await played.dispatcher.reconcile()
+        played.answers.set()
+        async with asyncio.timeout(10):
+            while played.dispatcher.starting:  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.001)
+        return played.groups["e1"].skipped
+
+    assert asyncio.run(work()) == {PLACE}
+
+
+def test_an_error_that_nobody_foresaw_while_one_starts_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        played = Played(ONE)
+        played.refuses = {"e1": ZeroDivisionError("a fault of ours")}
+        await played.reconcile(2)
+
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    with pytest.raises(ZeroDivisionError, match="a fault of ours"):
+        asyncio.run(work())
+    for thread in threading.enumerate():
+        if thread.name == "webhook-start":
+            thread.join()
 
 
 def test_that_one_has_begun_is_said_once() -> None:
