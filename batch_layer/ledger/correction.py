@@ -116,6 +116,14 @@ _IN_FLIGHT = 32
 INSERT_BLOCK = (
     "INSERT INTO corrections (subject, view_name, store, day, block) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
 )
+_ATTEMPTS = "(attempts)"
+"""In place of a view: the rows of a subject that say when its lines were deleted last, which nobody lists.
+
+Such a row has the view in place of the store, and the write timestamp of the deletion as its block.
+"""
+_NO_DAY = date(1970, 1, 1)
+_STAMPS_OF_AN_ATTEMPT = 2
+"""Lines are written one microsecond after the deletion or, if they are compared again, two."""
 
 
 class Ledgers:
@@ -155,9 +163,16 @@ class Ledgers:
         """Delete the lines of an interrupted attempt, which may have seen other values.
 
         Returns the write timestamp of the deletion in microseconds. The timestamps of lines are derived from it, not
-        from the clocks of the machines that write them: a line from a slow clock would be hidden by the deletion.
+        from the clocks of the machines that write them: a line from a slow clock would be hidden by the deletion. It is
+        later than all of any attempt before, whatever the clock says: each attempt records it before it deletes.
         """
-        stamp = time.time_ns() // 1000
+        former = self._session.prepare(
+            "SELECT block FROM corrections WHERE subject = ? AND view_name = ? AND store = ? AND day = ?"
+        )
+        key = (subject, _ATTEMPTS, view, _NO_DAY)
+        row = self._session.execute(former, key).one()
+        stamp = max(time.time_ns() // 1000, int(row.block) + _STAMPS_OF_AN_ATTEMPT + 1 if row else 0)
+        self._session.execute(self._session.prepare(INSERT_BLOCK), (*key, str(stamp), stamp))
         delete = self._session.prepare("DELETE FROM corrections USING TIMESTAMP ? WHERE subject = ? AND view_name = ?")
         self._session.execute(delete, (stamp, subject, view))
         return stamp

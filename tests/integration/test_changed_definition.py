@@ -82,7 +82,9 @@ def test_all_that_a_changed_definition_changes_has_that_cause(ledger: Ledger, ca
     totals = ledger.write([SALES_BY_TILL], 3, lambda *_: None)
 
     blocks: dict[date, Any] = {
-        row.day.date(): orjson.loads(row.block) for row in cassandra.execute("SELECT * FROM corrections")
+        row.day.date(): orjson.loads(row.block)
+        for row in cassandra.execute("SELECT * FROM corrections")
+        if row.view_name == SALES_BY_TILL.name
     }
     shown = {
         (line["dimensions"].get("till"), line["state"]): (line["shown"], line["corrected"]) for line in blocks[DAY]
