@@ -29,7 +29,7 @@ class CassandraRuleStore:
     """Implements `RuleStore`.
 
     A version that a reading does not see takes effect no earlier than half a delay after the reading begins. The other
-    half allows for clock skew, and for slow writes: a version is timestamped before it can be read.
+    half allows for clock skew, and for slow writes: those that take longer are void (`RuleVersions.horizon`).
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class CassandraRuleStore:
             StoredVersion((row.effective_at - UNIX_EPOCH) // _MS, row.kind, row.id, row.number, row.body)
             for row in rows
         ]
-        return RuleHistory(found, (began + (self._versions.delay - self._skew) / 2 - UNIX_EPOCH) // _MS)
+        return RuleHistory(found, (began + self._versions.horizon(self._skew) - UNIX_EPOCH) // _MS)
 
     def record_stores(self, stores: Mapping[str, Store], beat: Callable[[], None] = lambda: None) -> None:
         """Append a version for each store whose facts have changed. CassandraUnavailableError.

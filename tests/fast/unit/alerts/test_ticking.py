@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -14,6 +15,7 @@ from deploy.services.alert_processor import TickLoop
 from deploy.services.alerts import heartbeat_count
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.stores import Store
 from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker, ticked_topics
 from tests.support.alerting import FOR_EVER, SHOP, WorldLog, rule_history_of
@@ -123,13 +125,14 @@ def test_the_ticker_is_watched_beside_the_partitions_and_the_history_writer() ->
 
 
 def test_a_reading_leaves_time_to_versions_that_were_stamped_before_it_and_written_late() -> None:
-    class Empty:
-        delay = timedelta(seconds=60)
+    class Empty(RuleVersions):
+        def __init__(self) -> None:
+            super().__init__(SimpleNamespace(), timedelta(seconds=60))  # type: ignore[arg-type]
 
         def read(self) -> Iterator[Any]:
             return iter(())
 
-    rule_store = CassandraRuleStore(Empty(), timedelta(seconds=4), lambda: datetime(2026, 11, 21, tzinfo=UTC))  # type: ignore[arg-type]
+    rule_store = CassandraRuleStore(Empty(), timedelta(seconds=4), lambda: datetime(2026, 11, 21, tzinfo=UTC))
 
     rule_history = rule_store.read()
 
