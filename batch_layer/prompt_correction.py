@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 
 from batch_layer.plan import RecomputePlanner
 from batch_layer.rebuild import is_small
@@ -41,6 +41,12 @@ LONGEST_PAUSE_SECONDS = 600
 OUTCOMES = Counter(
     "galatea_prompt_corrections", "Rebuilds that late events have started, or left to the schedule.", ("outcome",)
 )
+WAITING = Gauge(
+    "galatea_prompt_correction_waiting_seconds",
+    "For how long due late events have started no rebuild, because other recomputes are under way.",
+)
+LONG_WAIT_SECONDS = 900
+"""A wait that is longer is logged, again and again."""
 log = structlog.get_logger()
 
 
@@ -101,8 +107,8 @@ class PublishedState(Protocol):
     def fail(self, publication: int, problem: str) -> None:
         """Note that one has failed."""
 
-    def is_rebuilding(self) -> bool:
-        """Whether any recompute is under way."""
+    def other_work(self) -> str | None:
+        """What recompute is under way, for the operator; None if none is."""
 
     def reason_to_leave(self) -> LeftBecause | None:
         """Why there should be no prompt correction after the current publication; None if there should."""
@@ -135,6 +141,8 @@ class PromptCorrection:
         self._new_lease, self._lease = lease, lease()
         self._running: tuple[int, str] | None = None  # (base publication, recompute id)
         self._failures = 0
+        self._waiting_since: datetime | None = None
+        self._logged_at: datetime | None = None
 
     def step(self) -> None:
         """Start a rebuild if one is due, or see whether the one that was started has ended.
@@ -147,6 +155,8 @@ class PromptCorrection:
             self._lease = self._new_lease()
             if has_lease(self._lease.take):
                 self._begin()
+        else:
+            self._note_wait(None)
 
     def _due(self) -> Pointer | None:
         """What is published, if it has to be followed by a prompt correction."""
@@ -161,7 +171,9 @@ class PromptCorrection:
     def _begin(self) -> None:
         """Start one if all agrees, now that no other process can. What is raised leaves the lease to expire."""
         pointer = self._due()  # another process may have corrected in the meantime
-        if pointer is None or self._state.is_rebuilding():
+        work = self._state.other_work() if pointer else None
+        self._note_wait(work)
+        if pointer is None or work is not None:
             self._lease.release()
             return
         if (why := self._state.reason_to_leave()) is not None:
@@ -170,6 +182,23 @@ class PromptCorrection:
         id_ = self._start()
         self._running = pointer.publication, id_
         log.info("prompt_correction.started", publication=pointer.publication, recompute=id_)
+
+    def _note_wait(self, work: str | None) -> None:
+        """Report for how long late events have waited for that work; None: they do not wait for any.
+
+        What is queued in a scheduler may never begin. Nothing else would say that late events wait for it.
+        """
+        now = self._now()
+        self._waiting_since = None if work is None else self._waiting_since or now
+        if self._waiting_since is None:
+            self._logged_at = None
+            WAITING.set(0)
+            return
+        long = timedelta(seconds=LONG_WAIT_SECONDS)
+        WAITING.set((now - self._waiting_since).total_seconds())
+        if now - (self._logged_at or self._waiting_since) >= long:
+            self._logged_at = now
+            log.warning("prompt_correction.waiting", since=self._waiting_since.isoformat(), waits_for=work)
 
     def _leave(self, publication: int, why: LeftBecause) -> None:
         self._state.leave(publication, why)
@@ -203,11 +232,11 @@ class StoredState:
 
     Attributes:
         context: The deployment.
-        is_busy: Whether somebody works on a recompute without holding its lock at the moment, such as a scheduler.
+        others: What works on a recompute without holding its lock at the moment, such as a scheduler; None: nothing.
     """
 
     context: "BatchContext"
-    is_busy: Callable[[], bool]
+    others: Callable[[], str | None]
 
     def pointer(self) -> Pointer:
         """See `PublishedState`."""
@@ -229,9 +258,9 @@ class StoredState:
         """See `PublishedState`."""
         self._alarms.notice(LATE_EVENTS_FAILED, datetime.now(UTC), str(publication), problem)
 
-    def is_rebuilding(self) -> bool:
+    def other_work(self) -> str | None:
         """See `PublishedState`."""
-        return is_any_running(self.context.session) or self.is_busy()
+        return "a recompute that runs" if is_any_running(self.context.session) else self.others()
 
     def reason_to_leave(self) -> LeftBecause | None:
         """See `PublishedState`."""

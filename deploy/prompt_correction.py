@@ -10,7 +10,7 @@ from cassandra import DriverException
 from deltalake.exceptions import DeltaError
 
 from batch_layer.prompt_correction import LEASE_SECONDS, Limits, PromptCorrection, StoredState
-from deploy.airflow.client import AirflowClient, airflow_of
+from deploy.airflow.client import REBUILD, RECOMPUTE, AirflowClient, airflow_of
 from deploy.batch import context_of
 from deploy.cassandra import session_of
 from deploy.recompute_runner import Launch, Runner
@@ -33,9 +33,19 @@ class OthersAtWork:
     runner: Runner
     settings: "Settings"
 
-    def __call__(self) -> bool:
-        """Whether one of them is. An Airflow that does not answer is not waited for: its tasks hold the usual lock."""
-        return self.runner.is_busy or self._is_airflow_working(airflow_of(self.settings))
+    def __call__(self) -> str | None:
+        """Which of them is; None if none is.
+
+        An Airflow that does not answer is not waited for: its tasks hold the usual lock.
+        """
+        if self.runner.is_busy:
+            return "recomputes in the queue of this process"
+        if self._is_airflow_working(airflow_of(self.settings)):
+            return (
+                f"a run of the DAG `{REBUILD}` or `{RECOMPUTE}` that is queued or running in Airflow; "
+                "if its DAG is paused, it stays queued until you resume the DAG, or delete the run"
+            )
+        return None
 
     @staticmethod
     def _is_airflow_working(airflow: AirflowClient | None) -> bool:

@@ -127,7 +127,7 @@ def test_the_ticker_is_watched_beside_the_partitions_and_the_history_writer() ->
 def test_a_reading_leaves_time_to_versions_that_were_stamped_before_it_and_written_late() -> None:
     class Empty(RuleVersions):
         def __init__(self) -> None:
-            super().__init__(SimpleNamespace(), timedelta(seconds=60))  # type: ignore[arg-type]
+            super().__init__(SimpleNamespace(), timedelta(seconds=60))
 
         def read(self) -> Iterator[Any]:
             return iter(())

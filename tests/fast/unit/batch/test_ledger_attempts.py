@@ -59,7 +59,8 @@ class Attempts:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.table, self.now = Corrections(), 1_800_000_000
-        monkeypatch.setattr(correction.time, "time_ns", lambda: self.now * 1_000_000_000)
+        clock = SimpleNamespace(time_ns=lambda: self.now * 1_000_000_000)
+        monkeypatch.setattr(correction, "time", clock)
 
     def write(self, stores: Sequence[str], events: int, *, later: int = 1) -> None:
         """As `Ledger.write` does; lines that are compared a second time have a `later` timestamp."""

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from batch_layer.prompt_correction import LONGEST_PAUSE_SECONDS, LeftBecause, Limits, PromptCorrection
 from master_dataset.errors import LeaseHeldError
@@ -51,8 +53,8 @@ class Deployment:
     def fail(self, publication: int, problem: str) -> None:
         self.failed.append(f"{publication}: {problem}")
 
-    def is_rebuilding(self) -> bool:
-        return self.is_busy
+    def other_work(self) -> str | None:
+        return "a run in Airflow" if self.is_busy else None
 
     def reason_to_leave(self) -> LeftBecause | None:
         return self.why
@@ -244,6 +246,39 @@ def test_it_starts_as_soon_as_another_rebuild_that_failed_has_ended(deployment: 
     deployment.passes(SECOND, process)
 
     assert deployment.started_at == [BEGIN + 2 * EPOCH + SECOND]
+
+
+def test_a_long_wait_for_other_work_is_said_and_for_what(deployment: Deployment) -> None:
+    process = deployment.process()
+    deployment.late, deployment.is_busy = [BEGIN], True
+
+    with capture_logs() as logs:
+        deployment.passes(DUE + 14 * MINUTE, process)
+        early = len(logs)
+        deployment.passes(17 * MINUTE, process)
+        waited = REGISTRY.get_sample_value("galatea_prompt_correction_waiting_seconds")
+        deployment.is_busy = False
+        deployment.passes(2 * SECOND, process)
+
+    waiting = [each for each in logs if each["event"] == "prompt_correction.waiting"]
+    assert (early, [each["waits_for"] for each in waiting]) == (0, ["a run in Airflow"] * 2)
+    assert waiting[0]["since"] == (BEGIN + DUE).isoformat()
+    assert waited == 31 * 60
+    assert REGISTRY.get_sample_value("galatea_prompt_correction_waiting_seconds") == 0
+    assert len(deployment.started_at) == 1
+
+
+def test_waits_that_others_have_ended_do_not_add_up(deployment: Deployment) -> None:
+    process = deployment.process()
+
+    with capture_logs() as logs:
+        for _ in range(3):
+            deployment.late, deployment.is_busy = [deployment.cut], True
+            deployment.passes(DUE + 10 * MINUTE, process)
+            deployment.publishes()
+            deployment.passes(SECOND, process)
+
+    assert logs == []
 
 
 @pytest.mark.parametrize("why", list(LeftBecause))
