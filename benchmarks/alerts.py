@@ -38,7 +38,7 @@ PAUSE = 0.13  # seconds; not a multiple of any period
 GIVE_UP = 120.0
 WARM_UP = 5
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "15m", "above": 0}
-QUICK = {"GALATEA_ALERT_RULES_SECONDS": "3", "GALATEA_ALERTS_TICK_SECONDS": "1"}
+QUICK = {"GALATEA_ALERT_RULES_SECONDS": "6", "GALATEA_ALERTS_TICK_SECONDS": "1"}
 
 
 def alerts(size: int) -> Iterator[Measured]:

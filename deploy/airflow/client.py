@@ -89,9 +89,12 @@ class AirflowClient:
         return state
 
     def is_working(self) -> bool:
-        """Whether a run of the scheduled DAG, or of a recompute, is queued or running."""
+        """Whether a run of the scheduled DAG, or of a recompute, is running, or queued by a DAG that is not paused."""
         for dag in (REBUILD, RECOMPUTE):
-            answer = self._request("GET", f"dags/{dag}/dagRuns?state=queued&state=running&limit=1")
+            known = self._request("GET", f"dags/{dag}")
+            self._check(known)
+            states = "state=running" if self._field(known, "is_paused") else "state=queued&state=running"
+            answer = self._request("GET", f"dags/{dag}/dagRuns?{states}&limit=1")
             self._check(answer)
             if self._field(answer, "total_entries"):
                 return True
