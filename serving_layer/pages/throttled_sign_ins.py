@@ -4,6 +4,7 @@ The whole page costs the process more than a millisecond, so that whoever tries 
 of its time.
 """
 
+import asyncio
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from master_dataset.errors import GalateaError
 from serving_layer.api.caller import client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
+from serving_layer.http.load_shedding import slot_of
 from serving_layer.http.problems import REFUSALS, headers_of
 from serving_layer.pages.language import Language, language_of, use_language
 from serving_layer.pages.login import LOGINS
@@ -36,6 +38,7 @@ class ThrottledSignIns:
     def __init__(self, app: ASGIApp, authenticator: "Authenticator") -> None:
         """`app`: the inner application. `authenticator`: knows the keys, and which addresses send wrong ones."""
         self._app, self._authenticator = app, authenticator
+        self._turns = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a wrong key, or pass the request on."""
@@ -48,8 +51,24 @@ class ThrottledSignIns:
             await self._app(scope, receive, send)
             return
         message = await receive()
-        refusal = None if message.get("more_body") else await self._refusal(request, message.get("body", b""))
+        refusal = None
+        if not message.get("more_body"):
+            await self._turn(scope)
+            refusal = await self._refusal(request, message.get("body", b""))
         await (refusal or self._app)(scope, _beginning_with(message, receive), send)
+
+    async def _turn(self, scope: Scope) -> None:
+        """Return in a pass of the event loop in which no other refusal begins, so that answers wait for one at a time.
+
+        Meanwhile, the request takes no slot from others.
+        """
+        slot = slot_of(scope)
+        slot.release()
+        try:
+            async with self._turns:
+                await asyncio.sleep(0)
+        finally:
+            slot.acquire()
 
     async def _refusal(self, request: Request, body: bytes) -> HTMLResponse | None:
         """The page that refuses the key in a form; None if it is not refused here."""

@@ -1,5 +1,6 @@
 """Wrong keys of an address that has sent too many are refused without the whole page; valid keys still sign in."""
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from master_dataset.errors import CassandraUnavailableError
+from serving_layer.http.load_shedding import SLOT_KEY, InFlight, RequestSlot
 from serving_layer.keys.throttle import WrongKeyThrottle
 from serving_layer.pages.routing import FORM_TYPE, LOGIN
 from serving_layer.pages.throttled_sign_ins import MAX_BYTES, ThrottledSignIns
@@ -46,6 +48,7 @@ class Page:
     def __init__(self, asking: Asking) -> None:
         self.bodies: list[bytes] = []
         self.text, self.headers = "", dict[str, str]()
+        self.in_flight = InFlight(10)
         self._app = ThrottledSignIns(self._answer, asking.app.state.authenticator)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,6 +61,10 @@ class Page:
 
     def status(self, *parts: bytes, headers: dict[str, str] | None = None, **scope: Any) -> int:
         """The status of a form of a browser whose body arrives in these parts. `headers`: replace some of its own."""
+        return event_loop.run(self.response(*parts, headers=headers, **scope))
+
+    async def response(self, *parts: bytes, headers: dict[str, str] | None = None, **scope: Any) -> int:
+        """Its status, in an event loop that runs."""
         waiting, sent = list(parts), list[int]()
         length = str(sum(map(len, parts)))
         fields = {"host": HOST, "origin": f"http://{HOST}", "content-type": FORM_TYPE, "content-length": length}
@@ -69,13 +76,21 @@ class Page:
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 sent.append(message["status"])
+                slot.end(message["status"])
                 self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
             else:
                 self.text += message["body"].decode()
 
         of = {"type": "http", "method": "POST", "path": LOGIN, "scheme": "http", "server": (HOST, 80)}
-        own = {"headers": pairs, "client": ("127.0.0.1", 1), "query_string": b"", **scope}
-        event_loop.run(self._app({**of, **own}, receive, send))
+        slot = RequestSlot(self.in_flight)
+        own = {
+            SLOT_KEY: slot,
+            "headers": pairs,
+            "client": ("127.0.0.1", 1),
+            "query_string": b"",
+            **scope,
+        }
+        await self._app({**of, **own}, receive, send)
         [status] = sent
         return status
 
@@ -176,3 +191,31 @@ def test_a_key_is_left_to_the_page_to_count_if_the_minute_ends_while_it_arrives(
     for _ in range(LIMIT - 1):
         authenticator.throttle.count("127.0.0.1")
     assert authenticator.throttle.seconds_to_wait("127.0.0.1") == 0
+
+
+def test_refusals_begin_one_after_another_and_take_no_slots_while_they_wait(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, forms, passes = Page(asking), 5, 0
+    begun, held = list[int](), list[int]()
+    keys = asking.app.state.authenticator.keys
+    known = keys.caller
+
+    async def noted(authorization: str | None) -> Any:
+        begun.append(passes)
+        held.append(page.in_flight.now)
+        return await known(authorization)
+
+    async def all_of_them() -> list[int]:
+        nonlocal passes
+        responses = asyncio.gather(*(page.response(b"key=wrong") for _ in range(forms)))
+        while not responses.done():
+            passes += 1
+            await asyncio.sleep(0)
+        return await responses
+
+    monkeypatch.setattr(keys, "caller", noted)
+
+    assert event_loop.run(all_of_them()) == [429] * forms
+    assert len(set(begun)) == forms
+    assert held == [1] * forms
