@@ -17,7 +17,7 @@ FORMAT = 1
 """Raised when a release that does not know it must not restore the backup."""
 MANIFEST = "backup.json"
 _CHUNK = 1024 * 1024
-_DO = "choose another backup; this one cannot be used as it is"
+DAMAGED = "choose another backup; this one cannot be used as it is"
 
 
 class SavedFile(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     place = folder / MANIFEST
     if place.exists() and not place.is_file():  # reading a named pipe would wait for a writer
-        raise BadFileError(f"`{place}` is not a regular file", do=_DO)
+        raise BadFileError(f"`{place}` is not a regular file", do=DAMAGED)
     try:
         text = place.read_bytes()
     except OSError as error:
@@ -119,8 +119,8 @@ def read_manifest(folder: Path) -> Manifest:
             )
             raise OperatorError(message, do=f"restore it with release {found.product} or a newer one")
         return msgspec.json.decode(text, type=Manifest)
-    except msgspec.DecodeError as error:
-        raise BadFileError(f"`{place}` is damaged: {error}", do=_DO) from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadFileError(f"`{place}` is damaged: {error}", do=DAMAGED) from error
 
 
 class _Format(msgspec.Struct):
@@ -152,18 +152,18 @@ def check_file(folder: Path, saved: SavedFile) -> None:
             _refuse(folder, saved, "has changed since it was written: its SHA-256 is another one")
     except OSError as error:
         message = f"the file `{saved.path}` of the backup in `{folder}` cannot be read ({error.strerror})"
-        raise BadFileError(message, do=_DO) from error
+        raise BadFileError(message, do=DAMAGED) from error
     try:
         rows = pq.read_metadata(place).num_rows
     except (pa.ArrowException, OSError) as error:
         message = f"the file `{saved.path}` of the backup in `{folder}` is no Parquet file: {error}"
-        raise BadFileError(message, do=_DO) from error
+        raise BadFileError(message, do=DAMAGED) from error
     if rows != saved.rows:
         _refuse(folder, saved, f"has {rows:,} rows instead of {saved.rows:,}")
 
 
 def _refuse(folder: Path, saved: SavedFile, how: str) -> NoReturn:
-    raise BadFileError(f"the file `{saved.path}` of the backup in `{folder}` {how}", do=_DO)
+    raise BadFileError(f"the file `{saved.path}` of the backup in `{folder}` {how}", do=DAMAGED)
 
 
 def same_topics(manifest: Manifest, now: Mapping[str, str]) -> set[str]:

@@ -27,7 +27,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deploy.backup.manifest import Manifest, SavedFile, check_file, read_manifest, same_topics
+from deploy.backup.manifest import DAMAGED, MANIFEST, Manifest, SavedFile, check_file, read_manifest, same_topics
 from deploy.backup.master import TableVersion, check_table
 from deploy.backup.rows import EXPIRES, Keyspace, arrow_schema
 from deploy.backup.tables import (
@@ -46,7 +46,7 @@ from deploy.backup.tables import (
 )
 from deploy.backup.writer import KafkaState
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.errors import CassandraUnavailableError, OperatorError
+from master_dataset.errors import BadFileError, CassandraUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.secrets_key import SecretsKey
 from master_dataset.storage import delete_folder, exists
@@ -323,8 +323,12 @@ class Restore:
                 yield Gap(row["topic"], row["partition"], row["position"], begins)
 
     def _positions(self, manifest: Manifest) -> Sequence[Row]:
-        """Up to where the archive had read."""
-        found: list[Row] = pq.read_table(self.folder / manifest.tables[ARCHIVE_POSITIONS].path).to_pylist()
+        """Up to where the archive had read. BadFileError if the backup does not say it."""
+        saved = manifest.tables.get(ARCHIVE_POSITIONS)
+        if saved is None:
+            message = f"`{self.folder / MANIFEST}` is damaged: it lacks the table `{ARCHIVE_POSITIONS}`"
+            raise BadFileError(message, do=DAMAGED)
+        found: list[Row] = pq.read_table(self.folder / saved.path).to_pylist()
         return found
 
     def _checkpoints(self) -> Sequence[str]:

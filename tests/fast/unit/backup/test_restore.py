@@ -332,6 +332,18 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(empty: MemoryDeployme
         empty.restore(backup)
 
 
+@pytest.mark.parametrize("said", ['{"a":' * 20_000, '{"format": 1}', None])
+def test_a_manifest_that_is_damaged_is_named(empty: MemoryDeployment, backup: Path, said: str | None) -> None:
+    place = backup / "backup.json"
+    without_positions = json.loads(place.read_text())
+    del without_positions["tables"]["archive_positions"]
+    place.write_text(json.dumps(without_positions) if said is None else said)
+
+    with pytest.raises(BadFileError, match=r"backup\.json` is damaged"):
+        empty.restore(backup)
+    assert empty.keyspace.mark is None
+
+
 def test_another_number_of_rows_than_the_manifest_says_is_refused(empty: MemoryDeployment, backup: Path) -> None:
     manifest = json.loads((backup / "backup.json").read_text())
     manifest["tables"]["stores"]["rows"] += 1
