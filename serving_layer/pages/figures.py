@@ -16,8 +16,11 @@ from serving_layer.responses.metrics import Point, Value
 SIGNS = {"up": "+", "down": MINUS, "level": "\N{PLUS-MINUS SIGN}"}
 SUFFIXES = {"percent": "%", "celsius": "°C", "mm": "mm", "hours": "h"}
 MINUTE, HOUR, DAY = 60, 3600, 86_400
+HALF_A_SECOND_MS = 500
 TINY_BASE_PERCENT = 1000
 """From this change on, the number before says more than the change. As in `static/live.js`."""
+LEVEL_BELOW = 0.05
+"""A change below this is written as zero. As in `static/live.js`."""
 
 
 class Figure(NamedTuple):
@@ -65,8 +68,8 @@ def rounded(value: Number, digits: int) -> str:
 
 
 def duration(ms: Number) -> str:
-    """Milliseconds in their two largest units."""
-    seconds = round(ms / 1000)
+    """Milliseconds in their two largest units. Half a second is rounded up, as in `static/live.js`."""
+    seconds = int((ms + HALF_A_SECOND_MS) // 1000)
     if seconds < MINUTE:
         return f"{seconds} s"
     if seconds < HOUR:
@@ -92,7 +95,7 @@ def direction(point: Point | None) -> str:
     value, _unit = _change(point)
     if value is None:
         return ""
-    return "level" if round(value, 1) == 0 else "up" if value > 0 else "down"
+    return "level" if abs(float(value)) < LEVEL_BELOW else "up" if value > 0 else "down"
 
 
 def before(point: Point | None) -> Value:

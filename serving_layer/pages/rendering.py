@@ -99,7 +99,6 @@ SCRIPT_TEXTS = (
     gettext_noop("from {number}"),
     gettext_noop("points"),
     gettext_noop("Loading history"),
-    gettext_noop("Nothing sold yet today"),
     gettext_noop("All of it is final"),
     gettext_noop("{share} % of it provisional"),
     gettext_noop("final"),

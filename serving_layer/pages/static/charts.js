@@ -38,19 +38,21 @@
       this.axisLabel = new Intl.DateTimeFormat(language === "en" ? "en-GB" : language, { day: "numeric", month: "short", timeZone });
       this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: element.dataset.zone });
       this.wet = (element.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
-      element.addEventListener("galatea:answer", ({ detail: { body, points } }) => this.show(points, body.as_of.speed_as_of || body.as_of.cut));
+      element.addEventListener("galatea:answer", ({ detail: { body, points } }) => this.show(points, galatea.knownUntil(body.as_of)));
       if (element.dataset.drill) {
         element.classList.add("opens");
         element.addEventListener("click", () => this.open(this.plot?.cursor.idx));
       }
       new ResizeObserver(() => this.plot?.setSize(this.size())).observe(element);
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+      this.until = -Infinity;
       this.show(this.rows, element.dataset.until.replace(" ", "T"));
     }
     size() { return { width: this.element.clientWidth, height: this.element.clientHeight }; }
     // Points of an answer say no labels, and hours not what they are compared with: the page said so.
     show(points, asOf) {
-      const until = seconds(asOf), rows = points.map((point) => ({ label: "", ...this.known.get(point.start), ...point }));
+      this.until = Math.max(this.until, seconds(asOf)); // the page may know more than answers say: what speed has read of others
+      const until = this.until, rows = points.map((point) => ({ label: "", ...this.known.get(point.start), ...point }));
       const text = JSON.stringify([rows, until]);
       if (text === this.shown) return;
       this.shown = text;

@@ -16,7 +16,7 @@
   const tr = (text, values = {}) => Object.entries(values).reduce((all, [name, value]) => all.replace(`{${name}}`, value), texts[text] ?? text);
   const grouped = (value, digits) => Number(value).toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: "always", signDisplay: "negative" }).replace("-", "−");
   const duration = (ms) => {
-    const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
+    const s = Math.floor((ms + 500) / 1000), two = (n) => String(n).padStart(2, "0");
     return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s` : `${Math.floor(s / 3600)} h ${two(Math.floor(s % 3600 / 60))} min`;
   };
   const formatted = (value, { unit, digits }) => value === null || value === undefined ? "–"
@@ -34,6 +34,8 @@
     const [before, number, after] = partsOf(value, dataset);
     return `${before}${number}${after && ` ${after}`}`;
   };
+  // Until when an answer knows what happened: a quiet store's last event may be older than the cut.
+  const knownUntil = ({ speed_as_of: speed, cut }) => speed && Date.parse(speed) > Date.parse(cut) ? speed : cut;
   const changeOf = (point) => "change_points" in point ? [point.change_points, tr("points")] : [point.change, "%"];
 
   const clocks = new Map();
@@ -83,14 +85,14 @@
       place.dataset.state = word;
       put(place, tr(word));
     },
-    share: (place, points) => {
+    share: (place, points, _, { as_of: { loading } }) => {
       const sum = (of) => of.reduce((all, point) => all + Math.abs(point.value ?? 0), 0);
       const whole = sum(points), share = whole ? 100 * sum(points.filter((point) => !point.final)) / whole : 0;
       const rect = place.querySelector("rect.provisional");
       rect.setAttribute("x", `${100 - share}%`);
       rect.setAttribute("width", `${share}%`);
       place.dataset.whole = whole ? "some" : "none";
-      put(place.querySelector("p"), points.every(({ value }) => value === null) ? tr("Loading history") : !whole ? tr("Nothing sold yet today") : share < 0.05 ? tr("All of it is final") : tr("{share} % of it provisional", { share: Math.round(share) }));
+      put(place.querySelector("p"), !whole && loading ? tr("Loading history") : !whole ? place.dataset.nothing : share < 0.05 ? tr("All of it is final") : tr("{share} % of it provisional", { share: grouped(share, 0) }));
     },
     appear: (place, points) => { // there is no element for a number that was missing: load the whole page again
       if (points.some((point) => point.value) && Date.now() - openedAt > RELOAD_AFTER_MS) location.reload();
@@ -111,7 +113,7 @@
   function show(place, body) {
     const series = seriesOf(place.dataset, body);
     if (!series || !series.points.length) return;
-    if (place.dataset.show) renderers[place.dataset.show](place, series.points, series);
+    if (place.dataset.show) renderers[place.dataset.show](place, series.points, series, body);
     else place.dispatchEvent(new CustomEvent("galatea:answer", { detail: { body, points: series.points } }));
   }
 
@@ -166,7 +168,7 @@
     requestedAt.set(key, Date.now());
     try {
       const body = await request(address);
-      asOf = body.as_of.speed_as_of || body.as_of.cut;
+      asOf = knownUntil(body.as_of);
       for (const each of body.answers || [body]) metrics.get(encodeURIComponent(each.metric)).forEach((place) => show(place, each));
     } catch (error) {
       const isRefused = error.status < 500 && ![408, 429].includes(error.status); // not one that may pass a moment later
@@ -247,6 +249,6 @@
       status.textContent = tr("Selected: copy it with the keyboard.");
     }
   });
-  globalThis.galatea = { formatted, full, tr };
+  globalThis.galatea = { formatted, full, knownUntil, tr };
   addEventListener("DOMContentLoaded", update);
 })();

@@ -112,6 +112,9 @@ VALUES = (
 )
 
 
+DURATIONS_MS = (0, 499, 500, 1500, 2499.9, 2500, 62_500, 92_500, 3_599_500, 3_600_500)
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_script_writes_numbers_as_the_server_does(browser: Browser, address: str, language: Language) -> None:
     with opened(browser) as (page, complaints), use_language(language):
@@ -134,6 +137,46 @@ def test_the_script_writes_numbers_as_the_server_does(browser: Browser, address:
 
         assert written == {(unit, code, value): str(figure(value, unit, code)) for unit, code, value in written}
         assert complaints == []
+
+
+def test_the_script_writes_durations_as_the_server_does(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, _):
+        page.goto(f"{address}/stores/12")
+        expect(page.locator("#live-state")).not_to_be_empty()
+
+        texts = page.evaluate("(values) => values.map((each) => galatea.full(each, { unit: 'ms' }))", DURATIONS_MS)
+
+    assert texts == [str(figure(value, "ms")) for value in DURATIONS_MS]
+
+
+@pytest.mark.parametrize(
+    ("speed", "cut", "known"),
+    [
+        ("2026-11-21T17:58:00Z", "2026-11-23T06:00:00Z", "2026-11-23T06:00:00Z"),
+        ("2026-11-23T06:00:00.500Z", "2026-11-23T06:00:00Z", "2026-11-23T06:00:00.500Z"),
+        (None, "2026-11-23T06:00:00Z", "2026-11-23T06:00:00Z"),
+    ],
+)
+def test_an_answer_knows_what_happened_up_to_the_later_of_both_layers(
+    browser: Browser, address: str, speed: str | None, cut: str, known: str
+) -> None:
+    with opened(browser) as (page, _):
+        page.goto(f"{address}/stores/12")
+        expect(page.locator("#live-state")).not_to_be_empty()
+
+        assert page.evaluate("(asOf) => galatea.knownUntil(asOf)", {"speed_as_of": speed, "cut": cut}) == known
+
+
+def test_a_card_without_sales_says_the_same_after_an_update(browser: Browser, address: str) -> None:
+    with opened(browser, scripts=False) as (page, _):
+        page.goto(f"{address}/stores?day=2026-01-05&sort=name")
+        before = page.locator("[data-show=share] p").all_inner_texts()
+
+    with opened(browser) as (page, _):
+        page.goto(f"{address}/stores?day=2026-01-05&sort=name")
+        expect(page.locator("#live-state")).to_have_text("Live")
+
+        assert page.locator("[data-show=share] p").all_inner_texts() == before
 
 
 def test_numbers_come_by_themselves_and_say_how_old_they_are(browser: Browser, address: str, shops: Asking) -> None:

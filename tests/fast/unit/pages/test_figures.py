@@ -36,6 +36,27 @@ def test_a_value_is_written_in_its_unit(value: Decimal | None, unit: str, code: 
     assert str(figure(value, unit, code)) == said
 
 
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [
+        (499, "0 s"),
+        (500, "1 s"),
+        (1500, "2 s"),
+        (2500, "3 s"),
+        (Decimal("2499.9"), "2 s"),
+        (62_500, "1 min 03 s"),
+        (3_599_500, "1 h 00 min"),
+    ],
+)
+def test_half_a_second_is_rounded_up_as_the_script_does(ms: Decimal, said: str) -> None:
+    assert str(figure(ms, "ms")) == said
+
+
+@pytest.mark.parametrize(("percent", "expected"), [("0.04", "level"), ("0.05", "up"), ("-0.05", "down")])
+def test_a_change_that_is_not_written_as_zero_has_a_direction(percent: str, expected: str) -> None:
+    assert direction(point(change=Decimal(percent))) == expected
+
+
 def test_a_change_is_in_percent_and_of_percentages_in_points() -> None:
     points = [
         point(change=6.24),

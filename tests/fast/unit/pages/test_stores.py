@@ -154,3 +154,24 @@ def test_a_currency_without_sales_is_written_with_its_symbol() -> None:
 
     assert "¥0" in Browsing(Asking(world)).words("/stores")
     assert "¥0" in Browsing(Asking(world)).words("/stores/1")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [("", "Nothing sold yet today"), ("range=yesterday", "Nothing sold"), ("day=2026-11-20", "Nothing sold")],
+)
+def test_a_script_says_that_nothing_was_sold_as_its_page_does(browsing: Browsing, query: str, said: str) -> None:
+    page = browsing.get(f"/stores?{query}")
+    card = page.partition("Shop 5</a>")[2].partition("</li>")[0]
+
+    assert f'data-nothing="{said}"' in card
+    assert f"<p>{said}</p>" in card
+
+
+def test_half_a_percent_is_rounded_up_as_the_script_does() -> None:
+    world = World(shop(1))
+    world.receive(receipt("2026-11-18T09:00:00Z", minor=9950, store="s1"), "2026-11-18T09:00:01Z")
+    world.rebuild("2026-11-21T09:30:00Z")
+    world.receive(receipt("2026-11-21T12:01:00Z", minor=50, store="s1", number=1), "2026-11-21T12:01:01Z")
+
+    assert "1 % of it provisional" in Browsing(Asking(world)).words("/stores?first=2026-11-18&last=2026-11-21")
