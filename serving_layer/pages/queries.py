@@ -22,7 +22,7 @@ from serving_layer.api.parameters import write_id
 from serving_layer.keys.key import Caller
 from serving_layer.pages.recent import MANY_STORES, RecentAnswers
 from serving_layer.query.cells import CellsRequest
-from serving_layer.query.ranges import RangeName
+from serving_layer.query.ranges import AskedRange, RangeName
 from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest, Sort
 from serving_layer.query.sensor_health import SensorsRequest
 from serving_layer.responses.metrics import CellsResponse, MetricResponse, MetricsResponse, Provenance
@@ -129,6 +129,29 @@ OtherQueries = Callable[[Mapping["PageQuery", QueryResult]], Sequence["PageQuery
 """Which queries follow from answers."""
 
 
+class _Dependence(NamedTuple):
+    """What the version of an answer depends on, beside the snapshot: on the day of which stores, on which masters."""
+
+    is_partial: bool
+    is_relative: bool
+    reads_products: bool
+    reads_targets: bool
+    stores: tuple[str, ...]
+
+    @classmethod
+    def of(cls, request: MetricRequest) -> "_Dependence":
+        """That of a request. Stores do not matter if it depends on nothing else."""
+        is_relative = AskedRange(request.start, request.end, request.range).is_relative
+        depends = is_relative or request.reads_products or request.reads_targets
+        stores = tuple(request.stores) if depends else ()
+        return cls(request.partial, is_relative, request.reads_products, request.reads_targets, stores)
+
+    @property
+    def depends(self) -> bool:
+        """Whether it is more than the snapshot."""
+        return self.is_relative or self.reads_products or self.reads_targets
+
+
 class QueryBatch(NamedTuple):
     """Queries that differ in the metric only, answered together so that cells are read once.
 
@@ -176,6 +199,9 @@ class PageQueries:
         self.snapshot: ReadSnapshot | None = None
         """What the numbers of the page are from, if they may be some seconds old; None if they are new."""
         self._caller, self._asked, self._recent = caller, asked, recent
+        self._first: dict[bool, ReadVersion] = {}
+        self._versions: dict[_Dependence, ReadVersion] = {}
+        self._reading = asyncio.Lock()
 
     async def stores(self) -> list[Store]:
         """The registered stores that the visitor can see, by name."""
@@ -193,15 +219,11 @@ class PageQueries:
         return await self.service.receipts(self._caller, store, day, after, limit)
 
     async def answer_all(self, queries: Sequence[PageQuery]) -> Sequence[QueryResult]:
-        """The answers, in order, all from one publication and one reading of how far the speed layer is."""
+        """The answers, in order: of all calls from one publication and one reading of how far the speed layer is."""
         if not queries:
             return []
         self._note(queries)
-        try:
-            version = await self._version(queries)
-        except GalateaError as error:
-            return [QueryFailure.of(error)] * len(queries)
-        found = await self._answer_at(queries, version)
+        found = await self._answers_to(queries)
         return [found[query] for query in queries]
 
     async def answer_recent(
@@ -211,21 +233,22 @@ class PageQueries:
 
         Args:
             queries: the queries; there is at least one.
-            others: more queries, which follow from `queries` and their answers and from nothing else.
+            others: more queries, which follow from `queries` and their answers and from nothing else. They read a
+                product master or targets only if one of `queries` does.
 
         Returns:
             The answers to all of them.
         """
         self._note(queries)
         try:
-            version = await self._version(queries)
+            version = await self._version_of_all(queries)
         except GalateaError as error:
             failed: dict[PageQuery, QueryResult] = dict.fromkeys(queries, QueryFailure.of(error))
             return failed | dict.fromkeys(others(failed), QueryFailure.of(error))
 
-        async def computed(version: ReadVersion) -> Mapping[PageQuery, QueryResult]:
-            found = await self._answer_at(queries, version)
-            return found | await self._answer_at([query for query in others(found) if query not in found], version)
+        async def computed(_version: ReadVersion) -> Mapping[PageQuery, QueryResult]:
+            found = await self._answers_to(queries)
+            return found | await self._answers_to([query for query in others(found) if query not in found])
 
         if self._recent is None or await self._visible() < MANY_STORES:
             found = await computed(version)
@@ -235,8 +258,30 @@ class PageQueries:
         self._note(found)
         return found
 
-    async def _version(self, queries: Sequence[PageQuery]) -> ReadVersion:
-        return await self.service.read_version(queries[0].request, self._caller)
+    async def _version(self, request: MetricRequest) -> ReadVersion:
+        """What an answer is computed from: the snapshot of the page, with the day and the products of this request."""
+        of = _Dependence.of(request)
+        async with self._reading:
+            if of not in self._versions:
+                self._versions[of] = await self._read_version(request, of)
+            return self._versions[of]
+
+    async def _read_version(self, request: MetricRequest, of: "_Dependence") -> ReadVersion:
+        first = self._first.get(request.partial)  # one without the speed layer is for requests alone that allow it
+        if first is not None and not of.depends:
+            return first._replace(now=None, products=(), targets=())
+        found = await self.service.read_version(request, self._caller)
+        first = self._first.setdefault(request.partial, found)
+        return found._replace(snapshot=first.snapshot, registry=first.registry)
+
+    async def _version_of_all(self, queries: Sequence[PageQuery]) -> ReadVersion:
+        """What the answers to all of these are computed from: equal as long as none of them changes."""
+        versions = [await self._version(batch.queries[0].request) for batch in batches(queries)]
+        return versions[0]._replace(
+            now=max((each.now for each in versions if each.now is not None), default=None),
+            products=tuple({master.tenant: master for each in versions for master in each.products}.values()),
+            targets=tuple({found.tenant: found for each in versions for found in each.targets}.values()),
+        )
 
     async def _visible(self) -> int:
         """How many stores the visitor can see."""
@@ -247,8 +292,8 @@ class PageQueries:
         if self._asked is not None:
             self._asked.update(query.path for query in queries)
 
-    async def _answer_at(self, queries: Sequence[PageQuery], version: ReadVersion) -> dict[PageQuery, QueryResult]:
-        answered = await asyncio.gather(*(self._answer_batch(batch, version) for batch in batches(queries)))
+    async def _answers_to(self, queries: Sequence[PageQuery]) -> dict[PageQuery, QueryResult]:
+        answered = await asyncio.gather(*(self._answer_batch(batch) for batch in batches(queries)))
         return {query: result for each in answered for query, result in each.items()}
 
     async def answer(self, query: PageQuery) -> QueryResult:
@@ -274,16 +319,15 @@ class PageQueries:
         """Whether the speed layer is missing, so that pages show batch alone and say so."""
         return bool((await self.service.snapshot()).missing)
 
-    async def _answer_batch(self, batch: QueryBatch, version: ReadVersion) -> dict[PageQuery, QueryResult]:
+    async def _answer_batch(self, batch: QueryBatch) -> dict[PageQuery, QueryResult]:
         try:
+            version = await self._version(batch.queries[0].request)
             body = await self.service.metrics(batch.request, version, self._caller)
         except GalateaError as error:
             if len(batch.queries) == 1:
                 return {batch.queries[0]: QueryFailure.of(error)}
             # One query that fails must not fail the others: each is asked alone.
-            answered = await asyncio.gather(
-                *(self._answer_batch(QueryBatch([each]), version) for each in batch.queries)
-            )
+            answered = await asyncio.gather(*(self._answer_batch(QueryBatch([each])) for each in batch.queries))
             return {query: result for each in answered for query, result in each.items()}
         return dict(zip(batch.queries, _answers(body, len(batch.queries)), strict=True))
 

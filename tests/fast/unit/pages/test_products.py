@@ -1,10 +1,13 @@
 """The page of products: what sold best, in which categories, in which currency, and what is bought together."""
 
 import re
+from typing import Any
 
 import pytest
 
 from master_dataset.registry.stores import Store, currency
+from serving_layer.service import QueryService
+from serving_layer.store.snapshot import ReadVersion
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing, words
@@ -108,3 +111,40 @@ def test_the_choice_of_a_store_keeps_the_period_and_the_category(browsing: Brows
 
     assert 'name="range" value="last_28_days"' in form
     assert 'name="category" value="Food"' in form
+
+
+@pytest.mark.parametrize("query", ["day=2026-11-21", "first=2026-11-15&last=2026-11-21", "range=today"])
+@pytest.mark.parametrize("compare", ["none", "previous_week"])
+def test_chosen_days_have_lines_as_named_ranges_have(browsing: Browsing, query: str, compare: str) -> None:
+    page = browsing.get(f"/products?store=1&{query}&compare={compare}")
+
+    assert page.count('class="spark"') == len(rows(page, "top-products")) == 4
+
+
+def test_the_page_of_a_store_names_products_as_the_master_does(browsing: Browsing) -> None:
+    found = rows(browsing.get("/stores/1"), "products-section")
+
+    assert [row.split()[0] for row in found] == ["Bread", "Milk", "Soap", "till"]
+    assert "till text of milk" not in browsing.words("/stores/1")
+
+
+@pytest.mark.parametrize("query", ["", "day=2026-11-21"])
+def test_all_numbers_of_a_page_are_of_one_moment(monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+    world = World(Store(id="1", timezone="UTC", name="North"))
+    sent = iter(range(100))
+    read_version = QueryService.read_version
+
+    def sell() -> None:
+        at = f"2026-11-21T08:00:{next(sent):02}Z"
+        world.receive(receipt(at, [line("milk", 2.0)], number=int(at[-3:-1]), store="1"), at)
+
+    async def sold_meanwhile(*arguments: Any, **named: Any) -> ReadVersion:
+        version = await read_version(*arguments, **named)
+        sell()
+        return version
+
+    sell()
+    monkeypatch.setattr(QueryService, "read_version", sold_meanwhile)
+
+    [row] = rows(Browsing(Asking(world)).get(f"/products?store=1&compare=none&{query}"), "top-products")
+    assert row.endswith("\N{EURO SIGN}4.00 100.0 % 2")
