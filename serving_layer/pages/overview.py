@@ -209,10 +209,15 @@ async def _chain(
 
 
 def _change_query(ranking: PageQuery, result: QueryResult, period: PagePeriod) -> PageQuery:
-    """What a ranking is compared with. Of stores those alone that it shows, on the same dates as all of them."""
+    """What a ranking is compared with. Of stores those alone that it shows, on the same dates as all of them.
+
+    Of groups all, where the numbers of now and those that are compared may have other leaders.
+    """
     compared = replace(ranking, compare=period.compared_with)
-    if ranking.by or isinstance(result, QueryFailure) or not period.compared_with:
+    if isinstance(result, QueryFailure) or not period.compared_with:
         return compared
+    if ranking.by:
+        return compared if compared == ranking else replace(compared, sort=None, top=None)
     shown = tuple(sorted(each.store for each in result.series if each.store is not UNSET))
     dates = result.answered_range
     if dates is not UNSET and dates.start is not UNSET and dates.end is not UNSET:
@@ -288,7 +293,7 @@ def ranked_rows(result: QueryResult, compared: QueryResult, names: Mapping[str, 
     series = [each for each in result.series if each.points]
     if any(each.store is not UNSET for each in series):  # all others are many stores, and no row
         series = [each for each in series if each.store is not UNSET]
-    changes = changes_of(compared)
+    changes = changes_of(compared, is_of_all=compared is result)
     return [
         RankedRow(
             _name(each, names),
@@ -302,11 +307,17 @@ def ranked_rows(result: QueryResult, compared: QueryResult, names: Mapping[str, 
     ]
 
 
-def changes_of(compared: QueryResult) -> Mapping[SeriesKey, Point]:
-    """The points of an answer that has one per series, to be found by `series_key`."""
+def changes_of(compared: QueryResult, *, is_of_all: bool) -> Mapping[SeriesKey, Point]:
+    """The points of an answer that has one per series, to be found by `series_key`.
+
+    Args:
+        compared: the answer.
+        is_of_all: whether it has the very series that are shown: in another answer, all others are not the same ones.
+    """
     if isinstance(compared, QueryFailure):
         return {}
-    return {series_key(each, code_of(compared, each)): each.points[-1] for each in compared.series if each.points}
+    series = [each for each in compared.series if each.points and (is_of_all or each.other is UNSET)]
+    return {series_key(each, code_of(compared, each)): each.points[-1] for each in series}
 
 
 def series_key(series: Series, code: str) -> SeriesKey:

@@ -23,7 +23,7 @@ from serving_layer.pages.overview import (
     until_of,
     zone_of,
 )
-from serving_layer.pages.period import PeriodFilter
+from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.pickers import names_of, store_named
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
@@ -125,11 +125,15 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         wanted["categories"] = replace(top, by=("total", level), top=CATEGORIES)
     pairs = replace(over(replace(base, metric=PAIR), period), by=("total", SKU, WITH_SKU), sort="-value", top=PAIRS)
     wanted["pairs"] = replace(pairs, category=())
+    answered = dict(zip(wanted.values(), await visit.queries.answer_all(list(wanted.values())), strict=True))
     compared = {
-        f"change:{name}": replace(wanted[name], compare=period.compared_with) for name in wanted.keys() - {"pairs"}
+        f"change:{name}": change_query(query, answered[query], period)
+        for name, query in wanted.items()
+        if name != "pairs"
     }
-    wanted |= compared
-    results = dict(zip(wanted, await visit.queries.answer_all(list(wanted.values())), strict=True))
+    more = [query for query in compared.values() if query not in answered]
+    answered |= dict(zip(more, await visit.queries.answer_all(more), strict=True))
+    results = {name: answered[query] for name, query in (wanted | compared).items()}
     rows, paired = product_rows(results["top"], results["change:top"]), _paired(results["pairs"])
     units, lines, titles = await _details(visit, base, wanted["top"], rows, paired)
     values = {
@@ -155,6 +159,25 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         "zone": zone_of(named or every),
     }
     return visit.page("products.html", fresh, values)
+
+
+def change_query(ranking: PageQuery, result: QueryResult, period: PagePeriod) -> PageQuery:
+    """What says how the rows of a ranking of products or categories changed.
+
+    Of today these are exactly the products that it shows: among the numbers up to the last full quarter of an hour, by
+    which it is compared, others may lead. See `as_now`.
+    """
+    compared = replace(ranking, compare=period.compared_with)
+    if compared == ranking or isinstance(result, QueryFailure):
+        return compared
+    shown = [each for each in result.series if each.other is UNSET]
+    if SKU in ranking.by:
+        skus = tuple(sorted({sku for each in shown if (sku := each.dimensions.get(SKU))}))
+        return replace(compared, sku=skus, sort=None, top=None, share=False) if skus else compared
+    if len(shown) == len(result.series):  # no category is left out
+        return replace(compared, sort=None, top=None, share=False)
+    categories = tuple(sorted({path for each in shown if (path := _value(each))}))
+    return replace(compared, category=categories or ranking.category, sort=None, top=None, share=False)
 
 
 class Details(NamedTuple):
@@ -205,12 +228,12 @@ def product_rows(result: QueryResult, compared: QueryResult) -> list[ProductRow]
 
     Args:
         result: the answer.
-        compared: the same with a comparison.
+        compared: that to its `change_query`.
     """
     if isinstance(result, QueryFailure):
         return []
     series = [each for each in result.series if each.points and each.points[-1].value]
-    changes = changes_of(compared)
+    changes = changes_of(compared, is_of_all=compared is result)
     return [
         ProductRow(
             _name(each),

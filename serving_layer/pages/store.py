@@ -19,7 +19,7 @@ from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import gettext_noop, ngettext
 from serving_layer.pages.overview import as_now, hours_before, until_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
-from serving_layer.pages.products import product_rows
+from serving_layer.pages.products import change_query, product_rows
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.query.aggregate import NO_SOURCE
@@ -230,7 +230,6 @@ def _page_queries(store: Store, period: PagePeriod, *, is_partial: bool) -> Mapp
         start = (period.first - timedelta(weeks=WEEKS)).isoformat()
         weeks = replace(weeks, start=start, end=period.first.isoformat())
     products = replace(query("sku_net_sales", "total"), by=("sku",), sort="-value", top=TOP_PRODUCTS)
-    queries |= {f"change:{PRODUCTS}": replace(products, compare=period.compared_with)}
     tills = replace(query("till_share", "total"), by=("till",), sort="-value", top=TOP_TILLS)
     queries |= {STAYS: query("visits_by_stay_time", "total"), PRODUCTIVITY: weeks, PRODUCTS: as_now(products, period)}
     queries |= {TILLS: tills}
@@ -245,6 +244,9 @@ async def _panels(
 ) -> Mapping[str, Panel]:
     by_panel = _page_queries(store, period, is_partial=is_partial)
     results = dict(zip(by_panel, await queries.answer_all(list(by_panel.values())), strict=True))
+    change = change_query(by_panel[PRODUCTS], results[PRODUCTS], period)
+    by_panel = {**by_panel, f"change:{PRODUCTS}": change}
+    results[f"change:{PRODUCTS}"] = results[PRODUCTS] if change == by_panel[PRODUCTS] else await queries.answer(change)
     catalogue = queries.service.catalogue
 
     def rows(panel: str) -> Sequence[ChartRow]:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from master_dataset.registry.stores import Store, currency
+from master_dataset.registry.stores import GroupVersion, Store, currency
+from serving_layer.pages import overview, products
+from serving_layer.pages import store as store_page
 from serving_layer.service import QueryService
 from serving_layer.store.snapshot import ReadVersion
 from tests.support import World, receipt
@@ -148,3 +150,70 @@ def test_all_numbers_of_a_page_are_of_one_moment(monkeypatch: pytest.MonkeyPatch
 
     [row] = rows(Browsing(Asking(world)).get(f"/products?store=1&compare=none&{query}"), "top-products")
     assert row.endswith("\N{EURO SIGN}4.00 100.0 % 2")
+
+
+LEADERS = {"a": "Food/Dairy", "b": "Home/Soap"}
+"""Of the last full quarter of an hour `a`, of now `b`."""
+
+
+@pytest.fixture
+def overtaken(monkeypatch: pytest.MonkeyPatch) -> Browsing:
+    """Tables have one row, and store, product and category `b` have just overtaken `a`.
+
+    By 09:30 they sold 5.00 and 10.00, a week before 1.00 and 10.00; then `b` sells 20.00 more.
+    """
+    for module, name in ((products, "TOP"), (products, "CATEGORIES"), (store_page, "TOP_PRODUCTS")):
+        monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(overview, "GROUPS_SHOWN", 1)
+    stores = [
+        Store(id=sku, timezone="UTC", name=sku, groups=(GroupVersion(None, {"region": f"of {sku}"}),))
+        for sku in LEADERS
+    ]
+    world = World(*stores)
+    sold = [
+        ("14T08:00:00", "a", 10.0),
+        ("14T08:05:00", "b", 1.0),
+        ("21T08:00:00", "a", 10.0),
+        ("21T08:05:00", "b", 5.0),
+    ]
+    for number, (at, sku, price) in enumerate(sold):
+        value = receipt(f"2026-11-{at}Z", [line(sku, price)], number=number, store=sku)
+        world.receive(value, f"2026-11-{at}Z")
+    world.rebuild("2026-11-21T09:00:00Z")
+    world.receive(receipt("2026-11-21T09:30:10Z", [line("b", 20.0)], number=9, store="b"), "2026-11-21T09:30:11Z")
+    world.pass_time("2026-11-21T09:31:00Z")
+    asking = Asking(world)
+    master = "sku,title,brand,category\n" + "".join(f"{sku},{sku},,{path}\n" for sku, path in LEADERS.items())
+    headers = {"content-type": "text/csv", "authorization": f"Bearer {OPERATOR_KEY}"}
+    assert asking.request("POST", "/v1/products", headers=headers, content=master.encode()).status_code == 200
+    return Browsing(asking)
+
+
+def test_a_change_is_of_the_products_and_categories_that_are_shown(overtaken: Browsing) -> None:
+    page = overtaken.get("/products")
+    leader, others = rows(page, "top-products")
+
+    assert leader.startswith("b Home \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} Soap \N{EURO SIGN}25.00")
+    assert "+400.0 %" in leader
+    assert others == "All others \N{EURO SIGN}10.00 28.6 %"
+    assert rows(page, "categories") == ["Home \N{EURO SIGN}25.00 +400.0 %", "All others \N{EURO SIGN}10.00"]
+    assert "both up to 09:30 UTC" in words(page)
+
+
+def test_a_change_is_of_the_groups_and_products_of_a_store_that_are_shown(overtaken: Browsing) -> None:
+    groups = overtaken.get("/").partition("By region</h2>")[2]
+
+    assert rows(f'id="groups"{groups}', "groups") == [
+        "of b \N{EURO SIGN}25.00 +400.0 %",
+        "All others \N{EURO SIGN}10.00",
+    ]
+    assert rows(overtaken.get("/stores/b"), "products-section") == ["b \N{EURO SIGN}25.00 +400.0 %"]
+
+
+def test_all_others_have_a_change_once_the_day_is_over(overtaken: Browsing) -> None:
+    overtaken.asking.world.pass_time("2026-11-22T09:00:00Z")
+
+    leader, others = rows(overtaken.get("/products?day=2026-11-21"), "top-products")
+
+    assert "\N{EURO SIGN}25.00 71.4 % from \N{EURO SIGN}1.00" in leader
+    assert others.startswith("All others \N{EURO SIGN}10.00 28.6 % \N{PLUS-MINUS SIGN}0.0 %")
