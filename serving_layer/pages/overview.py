@@ -353,5 +353,16 @@ def code_of(result: MetricResponse, series: Series) -> str:
     return own if isinstance(own, str) else ""
 
 
+def code_of_store(result: QueryResult, store: Store) -> str:
+    """The currency of an answer about one store.
+
+    Amounts have the currency in which they were received. Without any it is that with which the store is registered.
+    """
+    if isinstance(result, QueryFailure):
+        return store.currency.code
+    codes = (code_of(result, each) for each in result.series if each.store in (store.id, UNSET))
+    return next(filter(None, codes), store.currency.code)
+
+
 def _number(point: Point) -> float:
     return float(point.value) if isinstance(point.value, Number) else 0.0

@@ -12,10 +12,11 @@ from fastapi import Query, Response
 
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import DeadLetter
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Store, Terms, currency
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Line, Receipt
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.business_day import BusinessDay
+from serving_layer.pages.overview import code_of_store
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure
 from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.store.readers import RawReceipt, RawReceiptPage, ReceiptPlace
@@ -66,15 +67,17 @@ async def get_receipts(
         else result.series[0].points[-1].value
         for query, result in zip(queries, answers, strict=True)
     }
+    own = currency(code_of_store(answers[0], store))
     values = {
         "store": store,
         "start": start,
         "end": end,
         "day": BusinessDay.of(store, start).today,
-        "receipts": [_shown(each, store) for each in found.receipts],
+        "receipts": [_shown(each, store.terms._replace(currency=own)) for each in found.receipts],
         "has_more": found.has_more,
         "most": len(found.receipts),
         "numbers": numbers,
+        "currency": own,
         "query": queries[0],
         "is_partial": is_partial,
     }
@@ -95,8 +98,8 @@ async def _between(queries: PageQueries, store: Store, start: datetime, end: dat
     return RawReceiptPage(found[:MOST], has_more=len(found) > MOST)
 
 
-def _shown(receipt: RawReceipt, store: Store) -> ShownReceipt:
-    parsed = parse(POS_TRANSACTIONS, receipt.value.encode(), lambda _store: store.terms)
+def _shown(receipt: RawReceipt, terms: Terms) -> ShownReceipt:
+    parsed = parse(POS_TRANSACTIONS, receipt.value.encode(), lambda _store: terms)
     at, till, number = receipt.place
     if isinstance(parsed, DeadLetter):  # the store has other terms than it had then
         return ShownReceipt(at, till, number, None, None, (), receipt.value)

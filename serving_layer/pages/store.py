@@ -17,7 +17,7 @@ from serving_layer.pages.figures import instant
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import gettext_noop, ngettext
-from serving_layer.pages.overview import as_now, hours_before, until_of
+from serving_layer.pages.overview import as_now, code_of_store, hours_before, until_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.products import change_query, product_rows
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
@@ -261,7 +261,7 @@ async def _panels(
             by_panel[panel],
             result,
             *_name_and_unit(catalogue, by_panel[panel].metric),
-            store.currency.code,
+            code_of_store(result, store),
             now,
             rows(panel),
         )

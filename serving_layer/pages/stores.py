@@ -15,7 +15,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.pages.business_day import BusinessDay, is_closed
 from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
 from serving_layer.pages.language import gettext_noop
-from serving_layer.pages.overview import as_now, over, period_of_chain, until_of, zone_of
+from serving_layer.pages.overview import as_now, code_of_store, over, period_of_chain, until_of, zone_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, page_router
@@ -75,8 +75,8 @@ class StoresFilter(PeriodFilter):
 class StoreLine:
     """What is shown of one store.
 
-    `queries`, `points`: by panel; a point is None where there is no answer, and `failure` says why. `share`: of sales
-    that are provisional, in percent; None if nothing was sold. `until`: where the comparison ends; None if the period
+    `queries`, `points`, `codes` (of money): by panel; a point is None where there is no answer, and `failure` says why.
+    `share`: of sales that are provisional, in percent; None if nothing was sold. `until`: where the comparison ends; None if the period
     is over.
     """
 
@@ -84,6 +84,7 @@ class StoreLine:
     day: BusinessDay
     queries: Mapping[str, PageQuery]
     points: Mapping[str, Point | None]
+    codes: Mapping[str, str]
     spark: Sparkline
     share: float | None
     failure: QueryFailure | None
@@ -217,6 +218,7 @@ def _line(
         day,
         queries,
         {panel: each[-1] if each else None for panel, each in points.items() if panel not in ("spark", "parts")},
+        {panel: code_of_store(result, store) for panel, result in results.items()},
         sparkline(points["spark"]),
         provisional_share(points["parts"]),
         failure,
