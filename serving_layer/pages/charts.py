@@ -3,8 +3,8 @@
 `static/charts.js` draws charts from the same answers as the rows below them.
 """
 
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
@@ -17,6 +17,8 @@ from serving_layer.pages.language import gettext as _
 from serving_layer.responses.metrics import Point, Value
 from serving_layer.saved.annotations import Annotation
 from serving_layer.timeline import Grain
+from views.core.cut import seconds
+from views.core.local_time import BusinessDays
 
 MONDAY = date(2024, 1, 1)
 SHADES = 5
@@ -132,11 +134,16 @@ def sparkline(points: Sequence[Point]) -> Sparkline:
 
 
 class ChartRow(NamedTuple):
-    """A point of a chart. `before`: what it is compared with, None if that is unknown or nothing."""
+    """A point of a chart.
+
+    `before`: what it is compared with, None if that is unknown or nothing. `ends`: when it is over in every store, if
+    they have several clocks; None: when the next one begins.
+    """
 
     label: str
     point: Point
     before: Value
+    ends: datetime | None = None
 
 
 def chart_rows(points: Sequence[Point], earlier: Sequence[Point], grain: Grain, zone: str) -> list[ChartRow]:
@@ -147,7 +154,7 @@ def chart_rows(points: Sequence[Point], earlier: Sequence[Point], grain: Grain, 
         earlier: those of the days that it is compared with, at the grain `hour`. Hours belong together by their clock,
             so that a day on which clocks change is compared hour by hour. At other grains, points say it themselves.
         grain: of both.
-        zone: in which hours are written.
+        zone: in which hours are written that do not say their local time; empty if the stores have several.
     """
     places = _places(points, zone)
     known = dict(reversed(list(zip(_places(earlier, zone), earlier, strict=True))))  # where clocks go back: the first
@@ -162,15 +169,35 @@ def chart_rows(points: Sequence[Point], earlier: Sequence[Point], grain: Grain, 
 def label(point: Point, grain: Grain, zone: str, *, has_days: bool) -> str:
     """When a point begins, as readers say it. `has_days`: whether hours need their day."""
     if grain in ("hour", "15m"):
-        at = instant(point.start)
-        clock = language.clock(at, zone)
-        return f"{language.moment(at, zone)}" if has_days else clock
+        local = _there(point, zone).replace(tzinfo=UTC)  # as the clocks of the stores say it, wherever they are
+        return language.moment(local, "UTC") if has_days else language.clock(local, "UTC")
     begins = point.business_date
     if not isinstance(begins, date):
-        return language.clock(instant(point.start), zone, "d MMM")
+        return language.clock(instant(point.start), zone or "UTC", "d MMM")
     if grain == "week":
         return _("week of {day}").format(day=language.day(begins, "MMMd"))
     return language.day(begins, {"month": "yMMM", "year": "y"}.get(grain, "MMMEd"))
+
+
+def with_ends(rows: Sequence[ChartRow], grain: Grain, days: Collection[BusinessDays], end: date) -> list[ChartRow]:
+    """The points of stores with several clocks, which begin where clocks are ahead and end where they are behind.
+
+    Args:
+        rows: the points, in order.
+        grain: of the points.
+        days: the business days of the stores.
+        end: the day after the last one.
+    """
+
+    def over(number: int, row: ChartRow) -> int:
+        if grain in ("hour", "15m"):
+            local, length = _there(row.point, "UTC"), timedelta(hours=1) if grain == "hour" else timedelta(minutes=15)
+            # Of an hour that a clock passes twice, the second pass.
+            return max(seconds(local.replace(tzinfo=each.zone, fold=1).astimezone(UTC) + length) for each in days)
+        following = rows[number + 1].point.business_date if number + 1 < len(rows) else end
+        return max(each.start(following if isinstance(following, date) else end) for each in days)
+
+    return [row._replace(ends=datetime.fromtimestamp(over(number, row), UTC)) for number, row in enumerate(rows)]
 
 
 def begun(rows: Sequence[ChartRow], until: datetime) -> list[ChartRow]:
@@ -190,6 +217,8 @@ def drawn(rows: Sequence[ChartRow]) -> Sequence[Mapping[str, object]]:
         {
             "start": row.point.start,
             "date": row.point.business_date if isinstance(row.point.business_date, date) else None,
+            "local": row.point.local if isinstance(row.point.local, str) else None,
+            "ends": row.ends,
             "label": row.label,
             "value": row.point.value,
             "before": row.before,
@@ -212,7 +241,7 @@ def _places(points: Sequence[Point], zone: str) -> list[tuple[int, str]]:
 
 def _there(point: Point, zone: str) -> datetime:
     at = datetime.fromisoformat(point.local) if isinstance(point.local, str) else None
-    return at or datetime.fromisoformat(point.start).astimezone(ZoneInfo(zone))
+    return at or datetime.fromisoformat(point.start).astimezone(ZoneInfo(zone or "UTC"))
 
 
 def provisional_share(points: Sequence[Point]) -> float | None:

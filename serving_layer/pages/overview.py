@@ -3,7 +3,7 @@
 All numbers are totals of one answer each, the same as `galatea ask net_sales --by total` prints.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
@@ -15,7 +15,7 @@ from serving_layer.health.freshness import FreshnessReport
 from serving_layer.pages.alerts import newest_open_alerts
 from serving_layer.pages.annotations import annotations_of
 from serving_layer.pages.business_day import BusinessDay
-from serving_layer.pages.charts import ChartRow, chart_rows
+from serving_layer.pages.charts import ChartRow, chart_rows, with_ends
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.period import PagePeriod, PeriodFilter
@@ -26,7 +26,8 @@ from serving_layer.query.catalogue import Catalogue
 from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import MetricResponse, Point, Series
 from serving_layer.timeline import zone_named
-from views.core.local_time import BusinessDays
+from views.core.cut import seconds
+from views.core.local_time import BusinessDays, round_down
 
 router = page_router()
 SALES = "net_sales"
@@ -104,7 +105,7 @@ class Ranking(NamedTuple):
 
 @dataclass(frozen=True)
 class Trend:
-    """Net sales over the period, in one currency, by the clock of one zone."""
+    """Net sales over the period, in one currency. `zone`: of its clock; empty if each store has its own."""
 
     query: PageQuery
     rows: Sequence[ChartRow]
@@ -133,13 +134,20 @@ async def get_overview(visit: ReaderVisit, asked: Annotated[PeriodFilter, Query(
 
 
 def period_of_chain(asked: PeriodFilter, stores: Sequence[Store], fresh: FreshnessReport) -> PagePeriod:
-    """The period of a page about many stores: its dates are those of the first store. BadQuestionError."""
-    if not stores:
-        return PagePeriod.of(asked, BusinessDays.of(Store(id="", timezone="UTC"), zone_named("UTC")), fresh.at.date())
-    first = stores[0]
-    return PagePeriod.of(
-        asked, BusinessDays.of(first, zone_named(first.timezone)), BusinessDay.of(first, fresh.at).today
-    )
+    """The period of a page about many stores: today is the day that has begun in all of them, as in their totals.
+
+    Raises:
+        BadQuestionError: see `PagePeriod.of`.
+    """
+    now = round_down(seconds(fresh.at))
+    todays = {days: days.day_of(now) for days in business_days(stores or [Store(id="", timezone="UTC")])}
+    behind = min(todays, key=todays.__getitem__)
+    return PagePeriod.of(asked, behind, todays[behind], latest=max(todays.values()))
+
+
+def business_days(stores: Iterable[Store]) -> Collection[BusinessDays]:
+    """Those of these stores, each kind once. BadQuestionError if a time zone is unknown."""
+    return dict.fromkeys(BusinessDays.of(store, zone_named(store.timezone)) for store in stores)
 
 
 def over(query: PageQuery, period: PagePeriod) -> PageQuery:
@@ -203,7 +211,7 @@ async def _chain(
     return {
         "zone": zone_of(stores),
         "tiles": [_tile(catalogue, metric, now[metric], compared[metric], results) for metric in TILES],
-        "trend": _trend(trend, results[trend], [results[each] for each in before], stores),
+        "trend": _trend(trend, results[trend], [results[each] for each in before], stores, period),
         "rankings": [each for each in shown if each.rows],
     }
 
@@ -261,16 +269,20 @@ def _tile(
     return Tile(_(TILES[metric]), catalogue.metrics[metric].unit, now, compared, totals, None)
 
 
-def _trend(query: PageQuery, result: QueryResult, before: Sequence[QueryResult], stores: Sequence[Store]) -> Trend:
-    """The development of the currency that most stores have, by the clock of the first of these stores."""
-    zone = stores[0].timezone
+def _trend(
+    query: PageQuery,
+    result: QueryResult,
+    before: Sequence[QueryResult],
+    stores: Sequence[Store],
+    period: PagePeriod,
+) -> Trend:
+    """The development of the currency that most stores have, by the clock of these stores."""
     if isinstance(result, QueryFailure):
-        return Trend(query, (), "", zone, result)
+        return Trend(query, (), "", zone_of(stores), result)
     series = max(result.series, key=lambda each: each.stores.counted if each.stores is not UNSET else 0, default=None)
     if series is None:
-        return Trend(query, (), "", zone, None)
-    code = code_of(result, series)
-    zone = next((store.timezone for store in stores if store.currency.code == code), zone)
+        return Trend(query, (), "", zone_of(stores), None)
+    code, zone = code_of(result, series), series.timezone if isinstance(series.timezone, str) else ""
     earlier = [
         each.points
         for answer in before
@@ -278,7 +290,11 @@ def _trend(query: PageQuery, result: QueryResult, before: Sequence[QueryResult],
         for each in answer.series
         if code_of(answer, each) == code
     ]
-    return Trend(query, chart_rows(series.points, earlier[0] if earlier else (), query.grain, zone), code, zone, None)
+    rows = chart_rows(series.points, earlier[0] if earlier else (), query.grain, zone)
+    if not zone:
+        drawn = [store for store in stores if store.currency.code == code] or stores
+        rows = with_ends(rows, query.grain, business_days(drawn), period.dates.end)
+    return Trend(query, rows, code, zone, None)
 
 
 def _group_shown(stores: Sequence[Store]) -> str | None:

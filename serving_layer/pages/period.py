@@ -61,6 +61,8 @@ BOUNDS: dict[PageGrain, tuple[int, int]] = {"hour": (1, 14), "day": (2, 400), "w
 USUAL: Sequence[tuple[int, PageGrain]] = ((1, "hour"), (92, "day"), (3660, "week"))
 """Up to how many days a grain is the one that is shown first."""
 MAX_DAYS = 3660
+USUAL_RANGE: Literal["today"] = "today"
+"""That of an address without any."""
 
 
 class PeriodFilter(BaseModel):
@@ -90,7 +92,8 @@ class PagePeriod:
 
     Attributes:
         dates: local business days.
-        today: the business day under way, at the place that the page is about.
+        today: the business day under way, at the place that the page is about; the earliest one, if it has several.
+        latest: the latest one. In a chain of several time zones tomorrow may have begun already.
         preset: None if the days were chosen.
         compare: what the days are compared with.
         grain: how finely they are drawn.
@@ -99,25 +102,26 @@ class PagePeriod:
 
     dates: Dates
     today: date
+    latest: date
     preset: Preset | None
     compare: Compare
     grain: PageGrain
     asked: PeriodFilter
 
     @classmethod
-    def of(cls, asked: PeriodFilter, days: BusinessDays, today: date, usual: Preset = "today") -> Self:
+    def of(cls, asked: PeriodFilter, days: BusinessDays, today: date, *, latest: date | None = None) -> Self:
         """Read the period of a request.
 
         Args:
             asked: the query parameters.
             days: say on which weekday a week starts.
-            today: the business day under way.
-            usual: the range of an address without any.
+            today: the business day under way, from which ranges are counted; the earliest one, if there are several.
+            latest: the latest one; None: it is the same.
 
         Raises:
             BadQuestionError: the days are reversed, too many, or out of the calendar, or too many for the grain.
         """
-        preset, dates = _dates(asked, days, today, usual)
+        preset, dates = _dates(asked, days, today)
         number = (dates.end - dates.start).days
         if number > MAX_DAYS:
             raise BadQuestionError(
@@ -130,7 +134,7 @@ class PagePeriod:
             message = f"`grain={grain}` needs {least} to {most:,} days, and the page is about {number:,}."
             raise BadQuestionError(message, do="Choose other days, or leave `grain` out.")
         compare = asked.compare or ("previous_week" if number == 1 else "previous_period")
-        return cls(dates, today, preset, compare, grain, asked)
+        return cls(dates, today, latest or today, preset, compare, grain, asked)
 
     @property
     def days(self) -> int:
@@ -150,12 +154,12 @@ class PagePeriod:
     @property
     def includes_today(self) -> bool:
         """Whether its numbers still grow."""
-        return self.first <= self.today <= self.last
+        return self.first <= self.latest and self.today <= self.last
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it has not begun."""
-        return self.first > self.today
+        """Whether it has not begun anywhere."""
+        return self.first > self.latest
 
     @property
     def compared_with(self) -> str | None:
@@ -176,7 +180,7 @@ class PagePeriod:
     @property
     def after(self) -> "dict[str, str] | None":
         """As many days just after; None if they have not begun."""
-        return None if self.dates.end > self.today else self._moved(self.days)
+        return None if self.dates.end > self.latest else self._moved(self.days)
 
     def moved(self, days: int) -> Dates:
         """Its dates, that many days later."""
@@ -226,7 +230,7 @@ class PagePeriod:
         ]
 
 
-def _dates(asked: PeriodFilter, days: BusinessDays, today: date, usual: Preset) -> tuple[Preset | None, Dates]:
+def _dates(asked: PeriodFilter, days: BusinessDays, today: date) -> tuple[Preset | None, Dates]:
     if asked.day:
         return None, _days(asked.day, asked.day)
     if asked.range not in ("", "custom"):
@@ -238,7 +242,7 @@ def _dates(asked: PeriodFilter, days: BusinessDays, today: date, usual: Preset) 
         if not isinstance(first, date) or not isinstance(last, date):
             raise BadQuestionError("A period needs a day.", do="Choose the first and the last day.")
         return None, _days(first, last)
-    return usual, named_dates(cast("RangeName", usual), today, days)
+    return USUAL_RANGE, named_dates(USUAL_RANGE, today, days)
 
 
 def _days(first: date, last: date) -> Dates:

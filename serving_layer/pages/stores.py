@@ -76,8 +76,8 @@ class StoreLine:
     """What is shown of one store.
 
     `queries`, `points`, `codes` (of money): by panel; a point is None where there is no answer, and `failure` says why.
-    `share`: of sales that are provisional, in percent; None if nothing was sold. `until`: where the comparison ends; None if the period
-    is over.
+    `share`: of sales that are provisional, in percent; None if nothing was sold. `until`: where the comparison ends;
+    None if the period is over.
     """
 
     store: Store

@@ -8,12 +8,14 @@
   const MANY_POINTS = 62; // from here on, dots would hide the line
   const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
+  // Where a point is drawn: when it begins, or by the clocks of its stores where each has its own.
+  const place = (point, zone) => seconds(zone ? point.start : `${(point.local ?? `${point.date}T00:00:00`).slice(0, 19)}Z`);
   // All points, but of hours not the empty ones at both ends of the day.
   function visible(points, until, isHourly) {
     const full = points.map((point) => Boolean(point.value) || Boolean(point.before));
     const first = isHourly ? Math.max(full.indexOf(true) - 1, 0) : 0, last = isHourly ? full.lastIndexOf(true) + 1 : points.length;
     return points.map((point, n) => {
-      const at = seconds(point.start), ends = points[n + 1] ? seconds(points[n + 1].start) : at + (at - seconds(points[n - 1]?.start ?? point.start) || 86400);
+      const at = seconds(point.start), ends = point.ends ? seconds(point.ends) : points[n + 1] ? seconds(points[n + 1].start) : at + (at - seconds(points[n - 1]?.start ?? point.start) || 86400);
       return { ...point, begun: at <= until, partial: at <= until && until < ends };
     }).slice(first, last + 1);
   }
@@ -23,7 +25,7 @@
     const final = points.map((point) => point.final ? value(point) : null);
     // A dashed line begins where the solid one ends, so that no hour seems to be missing between them.
     const provisional = points.map((point, n) => !point.final || points[n + 1]?.final === false ? value(point) : null);
-    return [points.map((point) => seconds(point.start)), points.map((point) => point.before ?? null), final, provisional, points.map((point) => point.begun && point.partial ? point.value : null)];
+    return [points.map((point) => point.at), points.map((point) => point.before ?? null), final, provisional, points.map((point) => point.begun && point.partial ? point.value : null)];
   }
 
   class Chart {
@@ -34,9 +36,9 @@
       this.known = new Map(this.rows.map((row) => [row.start, row]));
       this.annotations = JSON.parse(element.dataset.annotations);
       this.isHourly = element.dataset.grain === "hour";
-      const language = document.documentElement.lang, timeZone = element.dataset.zone;
+      const language = document.documentElement.lang, timeZone = element.dataset.zone || "UTC"; // none: the clocks of several
       this.axisLabel = new Intl.DateTimeFormat(language === "en" ? "en-GB" : language, { day: "numeric", month: "short", timeZone });
-      this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: element.dataset.zone });
+      this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone });
       this.wet = (element.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
       element.addEventListener("galatea:answer", ({ detail: { body, points } }) => this.show(points, galatea.knownUntil(body.as_of)));
       if (element.dataset.drill) {
@@ -52,7 +54,7 @@
     // Points of an answer say no labels, and hours not what they are compared with: the page said so.
     show(points, asOf) {
       this.until = Math.max(this.until, seconds(asOf)); // the page may know more than answers say: what speed has read of others
-      const until = this.until, rows = points.map((point) => ({ label: "", ...this.known.get(point.start), ...point }));
+      const until = this.until, rows = points.map((point) => ({ label: "", ...this.known.get(point.start), ...point, at: place(point, this.element.dataset.zone) }));
       const text = JSON.stringify([rows, until]);
       if (text === this.shown) return;
       this.shown = text;
@@ -77,7 +79,7 @@
       return {
         ...this.size(), legend: { show: false }, padding: [8, rem() * 1.4, 0, 0],
         cursor: { y: false, drag: { x: false, y: false }, points: { size: rem() * 0.5 } },
-        tzDate: (at) => uPlot.tzDate(new Date(at * 1000), zone),
+        tzDate: (at) => uPlot.tzDate(new Date(at * 1000), zone || "UTC"),
         scales: { y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.1 : 1] } },
         axes: [
           { ...axis, size: rem() * 1.9, grid: { show: false }, space: rem() * 4, values: (_, at) => at.map((each) => written.format(each * 1000)), incrs: isDay ? [1, 2, 3, 6, 12].map((hours) => hours * 3600) : [1, 2, 3, 7, 14, 28, 61, 91, 182, 365].map((days) => days * 86400) },
@@ -105,8 +107,8 @@
     }
     // The days of an annotation, above the plot, with its number in the list of the page.
     annotate(plot) {
-      const { ctx, bbox } = plot, ends = (n) => this.points[n + 1] ? seconds(this.points[n + 1].start) : Infinity, ratio = devicePixelRatio;
-      const day = (point) => point.date ?? new Intl.DateTimeFormat("en-CA", { timeZone: this.element.dataset.zone }).format(Date.parse(point.start));
+      const { ctx, bbox } = plot, ends = (n) => this.points[n + 1]?.at ?? Infinity, ratio = devicePixelRatio;
+      const day = (point) => point.date ?? new Intl.DateTimeFormat("en-CA", { timeZone: this.element.dataset.zone || "UTC" }).format(point.at * 1000);
       ctx.save();
       ctx.strokeStyle = ctx.fillStyle = colour("--annotation");
       ctx.lineWidth = 2 * ratio;
@@ -118,7 +120,7 @@
         const within = this.points.flatMap((point, n) => day(point) <= last && (day(point) >= first || (this.points[n + 1] && day(this.points[n + 1]) > first)) ? [n] : []);
         if (!within.length) return;
         const at = (moment) => Math.min(Math.max(plot.valToPos(moment, "x", true), bbox.left), bbox.left + bbox.width);
-        const left = at(seconds(this.points[within[0]].start)), right = Math.max(at(Math.min(ends(within.at(-1)), plot.scales.x.max)), left + 6 * ratio), y = bbox.top + (5 + 11 * (number % 3)) * ratio;
+        const left = at(this.points[within[0]].at), right = Math.max(at(Math.min(ends(within.at(-1)), plot.scales.x.max)), left + 6 * ratio), y = bbox.top + (5 + 11 * (number % 3)) * ratio;
         ctx.beginPath();
         ctx.moveTo(left, y);
         ctx.lineTo(right, y);
