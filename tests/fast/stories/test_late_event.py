@@ -39,7 +39,7 @@ def test_a_sale_four_days_late_is_waited_for_and_then_counted() -> None:
     world.rebuild(cut="2026-11-21T10:00:00Z")
     after = answered(asking, *window)
 
-    assert before == (0, True, 1)
+    assert before == (0, False, 1)
     assert after == (2.18, True, 0)
 
 

@@ -437,7 +437,7 @@ def test_a_store_that_left_its_group_and_has_no_source_any_more_still_counts_in_
 
     east, west = Asking(world).body(TRAFFIC, **asked, compare="previous_week")["series"]
 
-    assert (east["points"][0]["value"], east["points"][0]["flags"]) == (None, ["no_source"])
+    assert (east["points"][0]["value"], east["points"][0]["flags"]) == (None, ["no_source", "no_counterpart"])
     assert west["points"][0]["before"] == 5
 
 
