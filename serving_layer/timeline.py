@@ -229,6 +229,9 @@ def _next(grain: Grain, day: date) -> date:
     return day + ONE_DAY * (7 if grain == "week" else 1)
 
 
+_WITHOUT_OFFSET = len("2026-11-30T12:00:00")
+
+
 class PointLabel(NamedTuple):
     """What a point is called in the time of its store: stores of several zones have points of one label.
 
@@ -249,8 +252,7 @@ class PointLabel(NamedTuple):
         local = self.local
         if local and other.local and local != other.local:
             # The first hour of a store whose business day begins within it begins later than that of others.
-            clocks = (datetime.fromisoformat(each).replace(tzinfo=None) for each in (local, other.local))
-            local = min(clocks).isoformat(timespec="seconds")
+            local = min(each[:_WITHOUT_OFFSET] for each in (local, other.local))
         return PointLabel(self.number, min(dates, default=None), local)
 
 

@@ -330,7 +330,7 @@ class GroupStates:
             knows_days: whether it matters which points have windows of several business days.
         """
         of, days = part.query, part.query.range.days
-        lengths = part.comparison.lengths if part.comparison else {}
+        lengths, waits = part.comparison.lengths if part.comparison else {}, part.waiting.number > 0
         self.zones |= {of.zone} if now or compared else set()
         for number in sorted({*now, *compared}):
             bound = now.get(number, of.timeline.bounds[number])
@@ -343,7 +343,7 @@ class GroupStates:
                 stores_differ=number in apart,
                 lengths=lengths.get(number),
                 missing=int(is_missing and number in now),
-                is_waited_for=part.waiting.may_change(bound),
+                is_waited_for=waits and part.waiting.may_change(bound),
             )
             self._add_point(point)
 
