@@ -547,7 +547,8 @@ class ApiSettings(SeveralProcesses):
     processes: int = Field(default=1, ge=1, le=64)
     """Processes of the REST interface on one machine: `api`, `api-2` and so on, which share the port. Linux only."""
     url: str = ""
-    """URL at which commands reach the REST interface; if empty, its address and port."""
+    """URL at which commands reach the REST interface; if empty, its address and port. With `http:`, the key of the
+    command is sent unencrypted, so only use it on this machine or in a network that you trust."""
     ca_file: str = ""
     """CA certificates (PEM) that commands verify an https URL with; if empty, those of the package `certifi`."""
     proxies: str = ""
