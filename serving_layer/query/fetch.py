@@ -7,8 +7,10 @@ at a time, so that their cells can be aggregated and released while others are r
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from serving_layer.compare.period import ComparisonPeriod, comparison_until
+from serving_layer.off_loop import off_loop
 from serving_layer.products.attribution import AnswerProducts, StoreProducts
 from serving_layer.products.dimensions import SKU
 from serving_layer.query.context import context_rows
@@ -19,7 +21,7 @@ from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import Period, windows_between, zone_named
 from views.core import View
 from views.core.cut import seconds
-from views.core.local_time import BusinessDays, Span, disjoint, open_windows, round_down, round_up
+from views.core.local_time import STEP, BusinessDays, Span, disjoint, open_windows, round_down, round_up
 from views.core.merge import Cell
 
 
@@ -34,6 +36,10 @@ class PeriodData:
 
     period: Period
     cells: Mapping[str, Sequence[Cell]]
+
+
+WINDOWS_PER_CELL = 10
+"""Chosen windows that take as much memory as one cell."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,10 @@ class StoreData:
 
     @property
     def size(self) -> int:
-        """How many cells were read."""
+        """How many cells were read; windows that were chosen one by one take memory, too."""
         periods = [each for each in (self.now, self.before) if each]
-        return sum(len(cells) for each in periods for cells in each.cells.values())
+        windows = sum(len(each.period.only or ()) for each in periods)
+        return sum(len(cells) for each in periods for cells in each.cells.values()) + windows // WINDOWS_PER_CELL
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ async def fetch(
         CellMissingError: the manifest names a cell that is not there.
         CassandraUnavailableError: Cassandra does not answer.
     """
-    periods = _periods_of(query, stores, snapshot)
+    periods = await off_loop(_windows_chosen(query, stores), partial(_periods_of, query, stores, snapshot))
     spans = {store: each.spans for store, each in periods.items()}
     views = {view.name: view for view in (*query.views, *query.proofs)}
     waiting, found = await asyncio.gather(
@@ -129,6 +136,13 @@ async def fetch(
     if products is None or not query.reads_attributes:
         return read
     return [await _with_products(query, data, products) for data in read]
+
+
+def _windows_chosen(query: ResolvedQuery, stores: Sequence[StoreQuery]) -> int:
+    """How many windows are chosen one by one, each of which takes about as long as a cell."""
+    if query.compare is None and not query.counts_open_windows:
+        return 0
+    return sum((of.range.span.end - of.range.span.start) // STEP for of in stores)
 
 
 def _periods_of(query: ResolvedQuery, stores: Sequence[StoreQuery], snapshot: ReadSnapshot) -> Mapping[str, _Periods]:

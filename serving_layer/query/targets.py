@@ -41,6 +41,8 @@ NO_TARGET, TARGETS_MISSING = "no_target", "targets_missing"
 _TOO_FINE = ("15m", "hour", "hour_of_week")
 STORES_AT_ONCE = 100
 """The targets of so many stores are added up without a pause."""
+POINTS_AT_ONCE = 100
+"""After a series with more points, other requests have their turn."""
 _MILLION = 10**DIGITS
 HOURS_OF_A_DAY = 24
 """By so many the numbers of the labels of weekdays differ."""
@@ -189,7 +191,7 @@ class AnswerTargets:
         of_unknown: dict[SeriesOf, _SeriesTargets] = {}
         for number, (of, own) in enumerate(zip(stores, await asyncio.gather(*read), strict=True), 1):
             _add_store(query, of, own, of_unknown if of.store.id in unknown else targets)
-            if not number % STORES_AT_ONCE:
+            if not number % STORES_AT_ONCE or len(of.range.labels) > POINTS_AT_ONCE:
                 await asyncio.sleep(0)  # other requests have their turn
         shared = response.currency if isinstance(response.currency, str) else None
         shown = {_series_of(query, each, shared) for each in response.series if not each.other}
@@ -203,6 +205,8 @@ class AnswerTargets:
             _attach_series(series, found, digits, known_until)
             if any(point.partial is True for point in series.points):
                 response.partial = True
+            if len(series.points) > POINTS_AT_ONCE:
+                await asyncio.sleep(0)  # likewise
         response.compare, response.change_unit = "target", "percent"
 
     async def _of_store(self, version: TargetSet | None, of: StoreQuery, metric: Metric) -> Mapping[date, int]:

@@ -14,6 +14,7 @@ from serving_layer.off_loop import CELLS_AT_ONCE, long_answer, off_loop
 from serving_layer.query import answer as answer_module
 from serving_layer.query import cells as cells_query
 from serving_layer.query import day_totals
+from serving_layer.query import fetch as fetch_module
 from serving_layer.query import resolve as resolve_module
 from serving_layer.query.fetch import StoreData
 from serving_layer.query.groups import Totals
@@ -66,6 +67,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         (resolve_module, "resolve"),
         (timeline_module, "point_labels"),
         (day_totals, "_currencies"),
+        (fetch_module, "comparison_until"),
     ):
         monkeypatch.setattr(module, name, noting(getattr(module, name)))
     return found
