@@ -113,7 +113,7 @@ def remove(
         print_message(f"  records that are received from {begins_at:%H:%M:%S} UTC on are read accordingly")
     if with_events:
         print_message("  keys of their tenants get `unknown_name` for them, and totals are without them")
-        print_message("  to register them again as they were: galatea stores load FILE --restore")
+        print_message("  to register them again as they were: galatea stores load FILE")
 
 
 @app.command("list")

@@ -1,6 +1,6 @@
 """All tables of a session, under the names by which statements know them."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -79,8 +79,11 @@ class Relations:
     oids: Mapping[str, int]
     macros: frozenset[str]
 
-    def type_of_parameter(self, node: exp.Parameter) -> SqlType | None:
-        """The type that a parameter must have by where it stands; None if that does not say."""
+    def type_of_parameter(self, node: exp.Parameter, named: Collection[str]) -> SqlType | None:
+        """The type that a parameter must have by where it stands; None if that does not say.
+
+        `named`: the tables of its statement, in small letters.
+        """
         parent = node.parent
         while isinstance(parent, exp.Paren):
             parent = parent.parent
@@ -95,7 +98,7 @@ class Relations:
         if not isinstance(compared, exp.Between | exp.In | exp.Binary):
             return None
         columns = [each for each in compared.iter_expressions() if isinstance(each, exp.Column)]
-        found = self._type_of(columns[0], node) if columns else None
+        found = self._type_of(columns[0], named) if columns else None
         if is_element:
             return _ARRAYS.get(found, SqlType.TEXT_ARRAY) if found else SqlType.TEXT_ARRAY
         return found
@@ -108,9 +111,8 @@ class Relations:
         type_ = next((each.type for each in columns if each.name == name), None)
         return None if type_ is None else SQL_TYPES.get(type_, SqlType.NUMERIC)
 
-    def _type_of(self, column: exp.Column, node: exp.Parameter) -> SqlType | None:
+    def _type_of(self, column: exp.Column, named: Collection[str]) -> SqlType | None:
         """The type of a column by its name in the tables of the statement."""
-        named = {each.name.lower() for each in node.root().find_all(exp.Table)}
         tables = [table for table in self.tables.values() if table.name in named]
         types = {each.type for table in tables for each in table.columns if each.name == column.name.lower()}
         return SQL_TYPES.get(types.pop(), SqlType.NUMERIC) if len(types) == 1 else None

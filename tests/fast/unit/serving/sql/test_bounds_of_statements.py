@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 from deploy.services.sql import await_stuck
 from serving_layer.sql.database_process import DatabaseProcess
@@ -306,3 +307,22 @@ def test_whoever_waits_for_a_turn_of_planning_is_let_go(ends: str) -> None:
 
     with AskingSql(World(), SqlLimits(statements=2, seconds=60 if ends == "interrupted" else 0.1)) as asking:
         assert asking.run(ask(asking)) == "57014"
+
+
+def test_a_statement_is_searched_once_for_all_of_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    find_all = exp.Expression.find_all
+
+    def counted(self: exp.Expression, *kinds: type[exp.Expression]) -> Iterator[exp.Expression]:
+        searched[-1] += 1
+        return find_all(self, *kinds)
+
+    with AskingSql(World()) as sql:
+        session = sql.open()
+        monkeypatch.setattr(exp.Expression, "find_all", counted)
+        for parameters in (1, 10, 100):  # what is found once is found with the first
+            searched.append(0)
+            condition = " or ".join(f"store = ${number}" for number in range(1, parameters + 1))
+            sql.run(session.prepare(f"select 1 from stores where {condition}", ()))  # noqa: S608 - of this test
+
+    assert searched[1] == searched[2] > 0
