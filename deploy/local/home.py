@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 PRIVATE, _OTHERS = 0o700, 0o077
 _NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
+_MARKS = ("logs/commands.log", "nodes.json", "operator.key", "secrets.key", "settings.json")
+"""What only a home has."""
+_PREPARED = frozenset(
+    {"alerts", "backups", "cassandra", "checkpoints", "kafka", "logs", "lost+found", "master", "spark"}
+)
+"""Folders that may be there before the first start, such as disks of their own."""
+
 FIXED = (
     "epoch_seconds",
     "visit_gap_seconds",
@@ -43,17 +50,28 @@ _FILE = "settings.json"
 def make_home(home: Path) -> None:
     """Create the home for its owner alone, or remove the rights of others. OperatorError.
 
-    That of another owner, such as the root of a mounted volume, stays as it is; `galatea doctor` says so.
+    That of another owner, such as the root of a mounted volume, stays as it is; `galatea doctor` says so. A folder that
+    others may need, because it is no home, is refused.
     """
     try:
         home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if (mode := wider_rights(home)) and home.stat().st_uid == os.geteuid():
+            _refuse_folder_of_others(home)
             home.chmod(PRIVATE)
             from deploy.console import print_message  # rarely needed, and slow to import
 
             print_message(f"  others could read the home {home} (mode {mode:o}); now only its owner can (700)")
     except OSError as error:
         raise _unusable(home, error) from error
+
+
+def _refuse_folder_of_others(home: Path) -> None:
+    if any((home / name).exists() for name in _MARKS):
+        return
+    if foreign := sorted({each.name for each in home.iterdir()} - _PREPARED):
+        message = f"the home `{home}` is open to others and holds `{foreign[0]}`, so it is no home of Galatea"
+        do = "set GALATEA_HOME to a folder of its own; or, if it is one, remove the rights of others: chmod 700"
+        raise OperatorError(message, do=do)
 
 
 def make_folder(home: Path, folder: Path) -> Path:

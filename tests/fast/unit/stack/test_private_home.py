@@ -56,6 +56,31 @@ def test_an_existing_home_with_wider_rights_is_narrowed_and_that_is_said(
     assert capsys.readouterr().err.count("mode 755") == 1
 
 
+def test_a_folder_that_is_no_home_keeps_its_rights(tmp_path: Path) -> None:
+    home = tmp_path / "etc"
+    (home / "passwd").mkdir(parents=True)
+    home.chmod(0o755)
+
+    with pytest.raises(OperatorError, match="holds `passwd`, so it is no home of Galatea"):
+        make_home(home)
+
+    assert mode(home) == 0o755
+
+
+@pytest.mark.parametrize(
+    "names", [("stores.yaml", "settings.json"), ("kafka", "lost+found"), ("notes", "operator.key")]
+)
+def test_a_home_that_was_used_or_has_disks_of_its_own_is_narrowed(tmp_path: Path, names: tuple[str, ...]) -> None:
+    home = tmp_path / "home"
+    for name in names:
+        (home / name).mkdir(parents=True)
+    home.chmod(0o755)
+
+    make_home(home)
+
+    assert mode(home) == 0o700
+
+
 def test_a_home_of_another_owner_stays_as_it_is_and_doctor_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
