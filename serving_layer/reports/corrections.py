@@ -134,7 +134,7 @@ async def _publications(published: PublishedReader, since: datetime, until: date
             at = entry.published_at
             if at is not None and at < since:
                 return
-            if at is not None and at < until:
+            if entry.publication and at is not None and at < until:  # 0 has no cells, so it corrects nothing
                 yield entry.publication
         before = entries[-1].publication
 

@@ -228,6 +228,16 @@ def test_corrections_of_another_tenant_and_of_older_publications_are_left_out(wo
     assert (found.count, found.complete, found.corrections) == (0, True, [])
 
 
+def test_the_period_in_which_a_deployment_began_has_a_report(world: World) -> None:
+    begun = datetime(2026, 11, 21, 9, tzinfo=UTC)
+    world.history = [replace(each, published_at=begun) for each in world.history]
+    world.rebuild("2026-11-21T12:00:00Z")
+
+    found = report_of(Asking(world), day="2026-11-21").corrections
+
+    assert (found.count, found.complete) == (0, True)
+
+
 def test_each_correction_is_in_one_report_whenever_the_reports_are_made(world: World) -> None:
     asking = Asking(world)
     found = []
