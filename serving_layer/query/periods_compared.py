@@ -88,8 +88,16 @@ def _shared(one: Span, other: Span) -> Span | None:
 @lru_cache(maxsize=4096)
 def _open_seconds(hours: OpeningHours, runs: tuple[Span, ...]) -> int:
     """How long it is open in these windows. All metrics of an answer ask, and every store with these hours."""
-    spans = open_spans(hours, runs[0].start, runs[-1].end)
-    return sum(both.end - both.start for run in runs for span in spans if (both := _shared(run, span)))
+    spans = open_spans(hours, min(run.start for run in runs), max(run.end for run in runs))
+    found = first = 0
+    for run in sorted(runs):
+        while first < len(spans) and spans[first].end <= run.start:
+            first += 1
+        place = first
+        while place < len(spans) and spans[place].start < run.end:
+            found += min(run.end, spans[place].end) - max(run.start, spans[place].start)
+            place += 1
+    return found
 
 
 def _joined(one: PeriodCompared | None, other: PeriodCompared | None) -> PeriodCompared | None:

@@ -56,7 +56,7 @@ def test_then_all_of_them_are_removed_and_it_says_what_becomes_of_their_events(t
 
     assert sorted(tables.bodies) == ["1"]
     assert "2 stores removed" in done.output
-    assert "galatea stores load FILE --restore" in done.output
+    assert "to register them again as they were: galatea stores load FILE\n" in done.output
 
 
 def test_one_that_is_not_registered_keeps_all_of_them(tables: RegistryTables) -> None:
