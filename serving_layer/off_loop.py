@@ -23,6 +23,8 @@ ROWS_PER_CELL = 10
 """Rows of columns that take as long as one cell."""
 CELLS_PER_POINT = 5
 """Cells that take about as long as to compute and write the value of one point."""
+CELLS_PER_DAY = 5
+"""Cells that take about as long as to find when a store is open on one day."""
 _THREADS = {name: ThreadPoolExecutor(1, thread_name_prefix=name) for name in ("merge", "merge-long")}
 _thread = ContextVar("thread", default="merge")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.off_loop import ROWS_PER_CELL, off_loop
+from serving_layer.off_loop import CELLS_PER_DAY, ROWS_PER_CELL, off_loop
 from serving_layer.products.dimensions import is_product_dimension
 from serving_layer.query.aggregate import CURRENCY, NO_SOURCE, StateSums, empty_sums
 from serving_layer.query.day_columns import (
@@ -26,7 +26,7 @@ from serving_layer.query.day_columns import (
     NumberedSeries,
     occurring,
 )
-from serving_layer.query.day_event_flags import event_flags
+from serving_layer.query.day_event_flags import days_of_schedules, event_flags
 from serving_layer.query.day_rows import DayRows, FreshRow
 from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Totals, Values
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
@@ -318,12 +318,13 @@ class _Merging:
         self._group = np.array([number[key] for key in key_of], np.int64)
         self._parts: list[list[MergedStates]] = [[] for _ in self._sums]
         self._flags = Counter[str]()
+        self._schedules = CELLS_PER_DAY * days_of_schedules(totals.stores)
 
     @property
     def cost(self) -> int:
-        """How many cells take as long to merge as the states that wait to be merged with each other."""
+        """How many cells take as long as opening hours, and to merge the states that wait for it with each other."""
         waiting = (parts for parts in self._parts if len(parts) > 1)
-        return sum(len(each.group) for parts in waiting for each in parts) // ROWS_PER_CELL
+        return self._schedules + sum(len(each.group) for parts in waiting for each in parts) // ROWS_PER_CELL
 
     def add(self, days: ViewDays, fresh: Sequence[FreshRow]) -> None:
         """Merge some stored rows of a view, and speed rows.

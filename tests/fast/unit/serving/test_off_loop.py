@@ -3,17 +3,18 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import WEEKDAYS, Store
 from serving_layer import off_loop as off_loop_module
 from serving_layer import timeline as timeline_module
 from serving_layer.off_loop import CELLS_AT_ONCE, long_answer, off_loop
 from serving_layer.query import answer as answer_module
 from serving_layer.query import cells as cells_query
-from serving_layer.query import day_totals
+from serving_layer.query import day_event_flags, day_totals, periods_compared
 from serving_layer.query import fetch as fetch_module
 from serving_layer.query import resolve as resolve_module
 from serving_layer.query.fetch import StoreData
@@ -137,5 +138,34 @@ def test_many_points_are_added_up_in_a_thread_even_without_cells(
 
     monkeypatch.setattr(Totals, "add", noted)
     Asking(world).body("/v1/metrics/net_sales", from_="2026-11-01", to="2026-11-13", by="total", grain=grain)
+
+    assert found == {thread}
+
+
+@pytest.mark.parametrize(("days", "thread"), [(3, "loop"), (1_000, "merge-long")])
+@pytest.mark.parametrize(
+    "of", [{"by": "total", "compare": "previous_week"}, {"compare": "previous_week"}, {"by": "total"}]
+)
+def test_open_hours_of_many_days_are_found_in_a_thread_even_without_cells(
+    monkeypatch: pytest.MonkeyPatch, of: dict[str, str], days: int, thread: str
+) -> None:
+    hours = dict.fromkeys(WEEKDAYS, ("08:00-20:00",))
+    world, found = World(Store(id="1", timezone="UTC", opening_hours=hours)), set[str]()
+    at = "2026-11-21T09:00:00Z"
+    world.receive(receipt(at), at)
+    world.rebuild("2026-11-22T00:00:00Z")
+    first = date(2026, 11, 22) - timedelta(days=days)
+
+    for module, name in ((periods_compared, "open_spans"), (day_event_flags, "open_periods")):
+        call = getattr(module, name)
+
+        def noted(*arguments: Any, call: Callable[..., Any] = call) -> Any:
+            found.add(threading.current_thread().name.rpartition("_")[0] or "loop")
+            return call(*arguments)
+
+        monkeypatch.setattr(module, name, noted)
+    periods_compared._open_seconds.cache_clear()  # noqa: SLF001 - what another test has found
+    day_event_flags.open_intervals.cache_clear()
+    Asking(world).body("/v1/metrics/net_sales", from_=first.isoformat(), to="2026-11-22", grain="total", **of)
 
     assert found == {thread}
