@@ -41,10 +41,7 @@ class OthersAtWork:
         if self.runner.is_busy:
             return "recomputes in the queue of this process"
         if self._is_airflow_working(airflow_of(self.settings)):
-            return (
-                f"a run of the DAG `{REBUILD}` or `{RECOMPUTE}` that is queued or running in Airflow; "
-                "if its DAG is paused, it stays queued until you resume the DAG, or delete the run"
-            )
+            return f"a run of the DAG `{REBUILD}` or `{RECOMPUTE}` that is queued or running in Airflow"
         return None
 
     @staticmethod
