@@ -24,9 +24,9 @@ _MIGRATIONS, _IDS = "migrations", UUID("6f1d0a54-5b9e-4e5c-9a0c-3d6f5b1f7a10")
 _LOCK, _LOCK_SECONDS, _POLL_SECONDS = "lock", 300, 0.5
 _USABLE_SINCE = "usable_since"
 USABLE_SINCE = "034_former_terms.cql"
-"""A release that knows this file can work with the tables of this one, so that one can return to it.
+"""Releases that know this file can work with the tables of this one, so one can return to them.
 
-To be raised by a file that earlier releases cannot work with.
+Whoever adds a file that earlier releases cannot work with names it here.
 """
 _ADDED_COLUMN = re.compile(r"(ALTER TABLE \w+ ADD) (?!IF NOT EXISTS )")
 

@@ -202,7 +202,7 @@ def read_page_token(token: str, position: Callable[..., Position]) -> Position:
     """
     try:
         parts: object = orjson.loads(base64.urlsafe_b64decode(token.encode()))
-        return position(*(parts if isinstance(parts, list) else ()))
+        return position(*(parts if isinstance(parts, list) else ()))  # without its parts, a position is a TypeError
     except (binascii.Error, ValueError, TypeError, IndexError, OverflowError, OSError) as error:
         message = "`after` is not a valid token."
         raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error

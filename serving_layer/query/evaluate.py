@@ -152,7 +152,8 @@ def _number(point: PointValue | None) -> Fraction | None:
     return point.value if point and isinstance(point.value, Fraction) else None
 
 
-NONE_COVERED = Fraction(0)
+NOT_COVERED = Covered(alive=0, expected=1)
+"""Of a point of which no window counts, because no sensor was alive for long enough."""
 
 
 class _Inputs(NamedTuple):
@@ -214,7 +215,7 @@ class _PeriodEvaluator:
         return _point_value(
             self._metric,
             inputs,
-            NONE_COVERED if number in self._states.uncovered else self._covered.get(number),
+            NOT_COVERED.share if number in self._states.uncovered else self._covered.get(number),
             is_over=self._is_over(number),
             has_several_days=self._has_several_days(number),
         )
@@ -359,7 +360,7 @@ class _GroupEvaluator:
         if period is group.now and point.missing == point.stores:  # other stores of the group have no such point
             return PointValue(None, (min(group.reasons),), inputs.is_provisional)
         several = point.has_several_days
-        covered = period.covered.get(number) if period.counts.get(number, True) else Covered(0, 1)
+        covered = period.covered.get(number) if period.counts.get(number, True) else NOT_COVERED
         return self._value(inputs, covered, is_over=is_over, has_several_days=several)
 
     def whole(self) -> PointValue:
@@ -367,7 +368,7 @@ class _GroupEvaluator:
         points = [(sums, merged_states(sums, at.values())) for sums, at in self._sums]
         inputs = self._inputs(points, self._period.facts_of_all)
         counts = any(self._period.counts.values()) or not self._period.counts
-        covered = self._period.covered_of_all if counts else Covered(0, 1)
+        covered = self._period.covered_of_all if counts else NOT_COVERED
         return self._value(inputs, covered, is_over=True, has_several_days=True)
 
     def _value(self, inputs: _Inputs, covered: Covered | None, *, is_over: bool, has_several_days: bool) -> PointValue:
@@ -375,7 +376,7 @@ class _GroupEvaluator:
             return PointValue(None, (min(self._group.reasons),), inputs.is_provisional)
         if self._has_no_sum:
             return PointValue(None, (), inputs.is_provisional)
-        share = Fraction(covered.alive, covered.expected) if covered and covered.expected else None
+        share = covered.share if covered else None
         return _point_value(self._metric, inputs, share, is_over=is_over, has_several_days=has_several_days)
 
     def _inputs(self, points: list[tuple[StateSums, PointStates | None]], facts: SummedFacts | None) -> _Inputs:

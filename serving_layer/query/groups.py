@@ -9,6 +9,7 @@ can go once they are merged; what remains is bounded by `MOST_POINTS`.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 from master_dataset.errors import RangeTooLongError
@@ -119,6 +120,11 @@ class Covered:
 
     alive: int = 0
     expected: int = 0
+
+    @property
+    def share(self) -> Fraction | None:
+        """The part that was covered; None if nothing was expected."""
+        return Fraction(self.alive, self.expected) if self.expected else None
 
     def add(self, alive: int, expected: int) -> None:
         """Add that of others."""
@@ -330,7 +336,8 @@ class GroupStates:
             knows_days: whether it matters which points have windows of several business days.
         """
         of, days = part.query, part.query.range.days
-        lengths, waits = part.comparison.lengths if part.comparison else {}, part.waiting.number > 0
+        lengths = part.comparison.lengths if part.comparison else {}
+        waits = part.waiting.number > 0
         self.zones |= {of.zone} if now or compared else set()
         for number in sorted({*now, *compared}):
             bound = now.get(number, of.timeline.bounds[number])

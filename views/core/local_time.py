@@ -140,14 +140,8 @@ def open_windows(store: Store, start: int, end: int) -> frozenset[int]:
 
 def open_spans(hours: OpeningHours, start: int, end: int) -> list[Span]:
     """The open time of [start, end), without overlaps, in order."""
-    found: list[Span] = []
-    for first, last in sorted(_open_periods(hours, start, end)):
-        span = Span(max(first, start), min(last, end))
-        if found and span.start <= found[-1].end:
-            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
-        elif span.start < span.end:
-            found.append(span)
-    return found
+    spans = (Span(max(first, start), min(last, end)) for first, last in _open_periods(hours, start, end))
+    return disjoint(span for span in spans if span.start < span.end)
 
 
 def open_periods(store: Store, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from master_dataset.registry.stores import Store
 from tests.support import World, receipt
@@ -30,16 +30,22 @@ def chain() -> Iterator[str]:
         yield address
 
 
+def plotted(page: Page) -> tuple[Locator, float]:
+    """The drawn area of the trend, and its width."""
+    plot = page.locator("#chart-trend .u-over")
+    box = plot.bounding_box()
+    assert box
+    return plot, box["width"]
+
+
 def test_hours_that_are_not_over_in_every_store_are_said_to_be_so_far(browser: Browser, chain: str) -> None:
     with opened(browser) as (page, complaints):
         page.goto(f"{chain}/")
         expect(page.locator("#live-state")).to_have_text("Live")
-        plot = page.locator("#chart-trend .u-over")
-        box = plot.bounding_box()
-        assert box
+        plot, width = plotted(page)
         read = set()
         for part in range(READINGS):
-            plot.hover(position={"x": 1 + (box["width"] - 2) * part / (READINGS - 1), "y": 20})
+            plot.hover(position={"x": 1 + (width - 2) * part / (READINGS - 1), "y": 20})
             read.add(page.locator("#chart-trend .readout").inner_text().partition(" · previous")[0])
 
         expected = {f"{hour:02}:00 · \N{EURO SIGN}2.00, provisional" for hour in range(8, 15)}
@@ -52,11 +58,9 @@ def test_days_are_drawn_at_their_dates(browser: Browser, chain: str) -> None:
     with opened(browser) as (page, complaints):
         page.goto(f"{chain}/?first=2026-11-15&last=2026-11-21")
         expect(page.locator("#live-state")).to_have_text("Live")
-        plot = page.locator("#chart-trend .u-over")
-        box = plot.bounding_box()
-        assert box
+        plot, width = plotted(page)
 
-        plot.hover(position={"x": box["width"] - 2, "y": 20})
+        plot.hover(position={"x": width - 2, "y": 20})
 
         expect(page.locator("#chart-trend .readout")).to_contain_text(
             "Sat 21 Nov · \N{EURO SIGN}23.00, provisional, so far"
