@@ -52,7 +52,7 @@ class Airflow:
 
 @pytest.mark.parametrize(
     ("has_queue", "has_run", "named"),
-    [(True, True, "queue of this process"), (False, True, "if its DAG is paused"), (False, False, None)],
+    [(True, True, "queue of this process"), (False, True, "queued or running in Airflow"), (False, False, None)],
 )
 def test_what_it_waits_for_is_named(
     monkeypatch: pytest.MonkeyPatch, *, has_queue: bool, has_run: bool, named: str | None
