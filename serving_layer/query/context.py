@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Container, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.compare.public_holidays import VERSION, names_of
 from serving_layer.errors import CountryUnknownError, NotAvailableError
+from serving_layer.off_loop import CELLS_PER_POINT, off_loop
 from serving_layer.responses.metrics import (
     Context,
     Holiday,
@@ -98,9 +100,14 @@ def _timeline(query: "ResolvedQuery", of: "StoreQuery") -> Timeline:
 
 
 async def _rows(of: "StoreQuery", line: Timeline, snapshot: ReadSnapshot, cells: MergedCells) -> list[WeatherRow]:
-    found: dict[int, list[Cell]] = {}
     read = await cells.read(snapshot, WEATHER, {of.store.id: [Span(line.start, line.end)]})
-    for cell in read[of.store.id][0]:
+    observed = read[of.store.id][0]
+    return await off_loop(CELLS_PER_POINT * len(observed), partial(_rows_of, of, line, snapshot, observed))
+
+
+def _rows_of(of: "StoreQuery", line: Timeline, snapshot: ReadSnapshot, cells: Iterable[Cell]) -> list[WeatherRow]:
+    found: dict[int, list[Cell]] = {}
+    for cell in cells:
         found.setdefault(line.point_of(cell.key.window), []).append(cell)
     rows: list[WeatherRow] = []
     places = line.labels_until(round_up(seconds(snapshot.as_of_at)))

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +13,7 @@ from fastapi.routing import APIRoute
 from hypothesis import given
 from hypothesis import strategies as st
 
+from master_dataset import errors
 from master_dataset.registry.stores import Store
 from serving_layer.api.parameters import read_ids, write_id
 from serving_layer.errors import BadQuestionError
@@ -260,6 +262,22 @@ def test_a_label_that_does_not_exist_gets_the_nearest(asking: Asking, argument: 
     refused = asking.response(NET, **DAY, **{argument: value}).json()
 
     assert (refused["detail"], value in refused["title"]) == (f"Did you mean `{nearest}`?", True)
+
+
+@pytest.mark.parametrize("number", [0, 4, 49_999])
+def test_of_very_many_names_only_neighbours_are_compared(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def noting(name: str, names: Sequence[str], n: int, cutoff: float) -> list[str]:
+        compared.extend(names)
+        return get_close_matches(name, names, n, cutoff)
+
+    monkeypatch.setattr(errors, "get_close_matches", noting)
+
+    hint = errors.UnknownNameError("store", f"shop-{number:05}x", [f"shop-{each:05}" for each in range(50_000)]).do
+
+    assert hint == f"Did you mean `shop-{number:05}`?"
+    assert len(compared) <= errors.MOST_COMPARED
 
 
 def test_a_label_like_no_other_gets_all_of_them(asking: Asking) -> None:

@@ -14,6 +14,7 @@ from serving_layer import timeline as timeline_module
 from serving_layer.off_loop import CELLS_AT_ONCE, long_answer, off_loop
 from serving_layer.query import answer as answer_module
 from serving_layer.query import cells as cells_query
+from serving_layer.query import context as context_module
 from serving_layer.query import day_event_flags, day_totals, periods_compared
 from serving_layer.query import fetch as fetch_module
 from serving_layer.query import resolve as resolve_module
@@ -25,7 +26,7 @@ from tests.support.world_api import Asking
 
 PATIENCE_SECONDS = 30.0
 QUESTIONS: dict[str, dict[str, str]] = {
-    "/v1/metrics/sku_net_sales": {"by": "sku", "grain": "day"},
+    "/v1/metrics/sku_net_sales": {"by": "sku", "grain": "day", "context": "weather"},
     "/v1/metrics/sku_net_sales,sku_units": {"by": "total,sku", "grain": "day"},
     "/v1/metrics/sku_units": {"by": "total,sku", "grain": "day", "sort": "-value", "top": "3"},
     "/v1/metrics/net_sales": {"by": "total", "grain": "15m", "compare": "previous_week"},
@@ -69,6 +70,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         (timeline_module, "point_labels"),
         (day_totals, "_currencies"),
         (fetch_module, "comparison_until"),
+        (context_module, "_rows_of"),
     ):
         monkeypatch.setattr(module, name, noting(getattr(module, name)))
     return found

@@ -3,6 +3,8 @@
 import asyncio
 import csv
 import io
+from collections.abc import Collection
+from datetime import date
 from typing import Any
 
 import orjson
@@ -14,6 +16,9 @@ from master_dataset.registry.stores import Store
 from serving_layer.api.metrics import MetricQuery
 from serving_layer.keys.key import OPERATOR
 from serving_layer.live import Live
+from serving_layer.products.attribution import AnswerProducts
+from serving_layer.query import answer as answer_module
+from serving_layer.query.answer import LABELLED_AT_ONCE
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking, Body
 
@@ -195,7 +200,19 @@ def test_a_tag_changes_with_the_products_where_the_answer_reads_them(asking: Ask
     assert values(asking.body(NET, **DAY, by="category"), "category") == {"Food": 1.27, None: 0.08}
 
 
-def test_a_sku_that_the_product_master_lacks_has_the_title_of_receipts(asking: Asking) -> None:
+@pytest.mark.parametrize("at_once", [1, 2, LABELLED_AT_ONCE])
+def test_a_sku_that_the_product_master_lacks_has_the_title_of_receipts(
+    asking: Asking, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    labels = AnswerProducts.labels
+
+    async def noting(products: AnswerProducts, tenants: Any, skus: Collection[str], day: date) -> Any:
+        asked.append(len(skus))
+        return await labels(products, tenants, skus, day)
+
+    monkeypatch.setattr(AnswerProducts, "labels", noting)
+    monkeypatch.setattr(answer_module, "LABELLED_AT_ONCE", at_once)
     for by in ("sku", "total,sku"):
         series = asking.body(NET, **DAY, by=by, sku="3,4,9")["series"]
         said = [(each["title"], each.get("title_from"), each["category"]) for each in series]
@@ -204,6 +221,7 @@ def test_a_sku_that_the_product_master_lacks_has_the_title_of_receipts(asking: A
             ("4 of default", "receipts", None),
             ("9 of default", "receipts", None),
         ]
+    assert max(asked) == min(at_once, 3)
     current = asking.body(NET, **DAY, by="sku", sku="4", attributes="current")["series"][0]
     assert (current["title"], current.get("title_from")) == ("Cheese", None)
 
