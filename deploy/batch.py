@@ -111,6 +111,13 @@ def context_of(settings: "Settings") -> BatchContext:
     )
 
 
+def _context_of_command(settings: "Settings") -> BatchContext:
+    """The same for a command: OperatorError while a backup is being restored, because half of it would be missing."""
+    context = context_of(settings)
+    refuse_unfinished_restore(context.session)
+    return context
+
+
 def _topics() -> list[str]:
     return sorted({view.source.topic for view in registered_views()})
 
@@ -123,17 +130,16 @@ def create_recompute(
     Raises:
         OperatorError: A backup is being restored.
     """
-    session = session_of(settings.cassandra.address)
-    refuse_unfinished_restore(session)
+    context = _context_of_command(settings)
     recompute = Recompute(id_ or new_id(), request, by, why, datetime.now(UTC), "asked")
-    Recomputes(session).create(recompute)
+    Recomputes(context.session).create(recompute)
     return recompute.id
 
 
 def job_of(settings: "Settings", id_: str, steps: Steps, spark: LazySpark | None = None) -> RecomputeJob:
     """A job for the recompute of that id. UnknownNameError if there is none."""
-    spark = spark or spark_of(settings, id_)
-    return RecomputeJob(context_of(settings), id_, spark.get, steps)
+    context = _context_of_command(settings)
+    return RecomputeJob(context, id_, (spark or spark_of(settings, id_)).get, steps)
 
 
 @contextmanager
@@ -178,12 +184,12 @@ def recompute(settings: "Settings", request: RecomputeRequest, *, why: str, by: 
 
 def ledgers_of(settings: "Settings") -> LedgerWriter:
     """The ledgers, with a Spark session that is started when events have to be read."""
-    return LedgerWriter(context_of(settings), LazySpark(settings, is_long=False).get)
+    return LedgerWriter(_context_of_command(settings), LazySpark(settings, is_long=False).get)
 
 
 def rollback_of(settings: "Settings", *, builds: bool = True) -> Rollback:
     """Rollbacks. `builds`: whether a generation of the speed layer may be built first, which takes minutes."""
-    return Rollback(context_of(settings), builds)
+    return Rollback(_context_of_command(settings), builds)
 
 
 def verification_of(settings: "Settings") -> Verification:
@@ -195,7 +201,7 @@ def verification_of(settings: "Settings") -> Verification:
         partitions = max(VERIFY_PARTITIONS, 2 * settings.spark.cores)
         return spark_session(settings, "verify", Work.LONG, memory_mb=VERIFY_HEAP_MB, partitions=partitions)
 
-    return Verification(context_of(settings), spark, partial(_answers_as_of, settings))
+    return Verification(_context_of_command(settings), spark, partial(_answers_as_of, settings))
 
 
 def _answers_as_of(

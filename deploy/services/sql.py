@@ -13,6 +13,7 @@ from typing import NoReturn
 import structlog
 from prometheus_client import REGISTRY
 
+from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.process import STREAMING_NICENESS, limit_memory, lower_priority
 from deploy.secret_files import server_certificate
@@ -44,6 +45,7 @@ PROBE_BYTES, PROBE_SECONDS, STARVED_SECONDS = 32 * 2**20, 1.0, 30.0
 
 def run(process: Process, settings: Settings) -> None:
     """Answer SQL until the process is stopped."""
+    refuse_unfinished_restore(session_of(settings.cassandra.address))
     limit_memory(settings.sql.process_mb)
     lower_priority(STREAMING_NICENESS)  # dashboards of BI tools wait rather than those who ask over REST
     asyncio.run(_run(process, settings))

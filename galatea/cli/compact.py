@@ -9,6 +9,7 @@ from galatea.cli.common.options import AsJson
 
 def compact(as_json: AsJson = False) -> None:
     """Merge small files of the master dataset and delete files replaced long ago. The archive can keep running."""
+    from deploy.backup.mark import refuse_unfinished_restore
     from deploy.cassandra import CLOCK_FOR_DELETION, refuse_wrong_clock, session_of
     from master_dataset.cassandra_tables import leased
     from master_dataset.dead_letters.replay_history import REPLAYS
@@ -21,6 +22,7 @@ def compact(as_json: AsJson = False) -> None:
     settings = Settings()
     tables, session = MasterTables(settings.paths.master_uri), session_of(settings.cassandra.address)
     refuse_wrong_clock(session, CLOCK_FOR_DELETION)
+    refuse_unfinished_restore(session)
     paths = [tables.path(name) for name in (*registered_sources(), *DEAD_LETTERS, REPLAYS)]
     with ProgressSteps("compact") as steps, leased(session, "compaction") as lease:
         compaction = Compaction(lease.renew, settings.batch.vacuum_days)

@@ -206,6 +206,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: AsJson = False,
 ) -> None:
     """Send dead letters again, as they are or patched: the named ones, or all that match and were not sent again."""
+    from deploy.backup.mark import refuse_unfinished_restore
     from deploy.cassandra import session_of
     from deploy.wiring import dead_letters_of, replayer_of
     from master_dataset.dead_letters.replay import ReplayRequest
@@ -232,7 +233,9 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         request = ReplayRequest(
             [each.position for each in page.dead_letters], patch, getuser(), dry_run, page.dead_letters
         )
-    terms_now = Registry(session_of(settings.cassandra.address)).terms_now()
+    session = session_of(settings.cassandra.address)
+    refuse_unfinished_restore(session)
+    terms_now = Registry(session).terms_now()
     with ProgressSteps("dead letters") as steps:
         items = replayer_of(settings).run(request, terms_now, steps.step)
     print_results(items, dry_run=dry_run, more=more, as_json=as_json)

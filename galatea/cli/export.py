@@ -17,15 +17,18 @@ def export(
 ) -> None:
     """Update the Delta tables of corrected views to the current publication. Only changed days are written."""
     from batch_layer.maintenance.export import corrected_schema, export_published
+    from deploy.backup.mark import refuse_unfinished_restore
     from deploy.cassandra import session_of
     from deploy.telemetry.datasets import exported_datasets
     from deploy.telemetry.jobs import lineage_of_job
     from views import view_named
 
     settings = Settings()
+    session = session_of(settings.cassandra.address)
+    refuse_unfinished_restore(session)
     with ProgressSteps("export") as steps, lineage_of_job(settings, "export") as lineage:
         publication, done = export_published(
-            session_of(settings.cassandra.address),
+            session,
             settings.paths.corrected_uri,
             views or [],
             definitions=settings.definitions,
