@@ -142,13 +142,17 @@ def _send(process: psutil.Process, how: Callable[[psutil.Process], None]) -> Non
 
 
 class State(StrEnum):
-    """State of a component. `failed` waits for an operator; `backing_off` is started again."""
+    """State of a component.
+
+    `failed` waits for an operator; `backing_off` is started again; `unsupervised` runs, but its supervisor was killed.
+    """
 
     STARTING = "starting"
     RUNNING = "running"
     BACKING_OFF = "backing_off"
     STOPPED = "stopped"
     FAILED = "failed"
+    UNSUPERVISED = "unsupervised"
 
 
 def write_states(home: Path, states: Mapping[str, State]) -> None:

@@ -287,13 +287,13 @@ def down(settings: "Settings") -> list[str]:
 
 
 def status(settings: "Settings") -> dict[str, Any]:
-    """Return the home and each component's name, state, pid, address and metrics; all stopped without a supervisor."""
+    """Return the home and each component's name, state, pid, address and metrics."""
     records = Records(settings.home)
     states = read_states(settings.home) if records.pid(SUPERVISOR) is not None else {}
     listed = []
     for component in components(settings, airflow=True):
         pid = records.pid(component.name)
-        state = states.get(component.name, State.STOPPED)
+        state = states.get(component.name, State.UNSUPERVISED if pid else State.STOPPED)
         metrics = metrics_url(settings.home, component.name) if pid else None
         shown = {"metrics": metrics} if metrics else {}
         listed.append({"name": component.name, "state": state, "pid": pid, **component.where, **shown})

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from deploy.console import print_json, print_table, stdout
+from deploy.console import print_json, print_message, print_table, stdout
+from deploy.local.records import State
 from deploy.local.stack import status as read
 from deploy.settings import Settings
 from galatea.cli.common.options import AsJson
@@ -21,3 +22,7 @@ def status(as_json: AsJson = False) -> None:
         for each in found["components"]
     ]
     print_table(("component", "state", "pid", "where"), rows)
+    if any(each["state"] == State.UNSUPERVISED for each in found["components"]):
+        print_message(
+            "  the supervisor was killed, so nothing is restarted: galatea up starts all again, down ends all"
+        )

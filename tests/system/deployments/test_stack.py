@@ -87,6 +87,9 @@ def test_a_killed_broker_comes_back_and_a_killed_supervisor_leaves_nothing_after
     os.kill(supervisor(settings), signal.SIGKILL)
     wait_until(lambda: Records(settings.home).pid(SUPERVISOR) is None)
     assert left_over(settings)
+    states = {name: each["state"] for name, each in components(settings).items()}
+    assert states == {name: "unsupervised" if name in ONLY[1].split(",") else "stopped" for name in NAMES}
+    assert "the supervisor was killed" in galatea(settings, "status").stderr
     down = galatea(settings, "down")
     assert down.returncode == 0, down.stderr
     assert left_over(settings) == []
