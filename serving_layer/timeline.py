@@ -13,11 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
-from threading import Lock
 from typing import Literal, NamedTuple, Self, get_args
 from zoneinfo import ZoneInfo
-
-from cachetools import LRUCache, cached
 
 from master_dataset.registry import time_zones
 from master_dataset.registry.file_rows import plain_date
@@ -38,6 +35,7 @@ from views.core.local_time import (
     round_down,
     round_up,
 )
+from views.core.windows import Windows
 
 Grain = Literal["15m", "hour", "day", "week", "month", "year", "weekday", "hour_of_week", "total"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
@@ -317,12 +315,6 @@ class QueryRange:
         return self.days.day_of(self.span.end - STEP) + ONE_DAY
 
 
-@cached(LRUCache(MOST_WINDOWS, getsizeof=lambda windows: 1 + len(windows)), lock=Lock())
-def windows_between(start: int, end: int) -> frozenset[int]:
-    """All windows of [start, end). Most stores of an answer share them."""
-    return frozenset(range(start, end, STEP))
-
-
 @dataclass(frozen=True)
 class Period:
     """The windows of a timeline that count.
@@ -338,10 +330,10 @@ class Period:
     timeline: Timeline
     begun: int
     over: int
-    only: frozenset[int] | None = None
+    only: Windows | None = None
     is_loading: bool = False
 
-    def keeping(self, windows: frozenset[int]) -> Self:
+    def keeping(self, windows: Windows) -> Self:
         """Of the windows that count those alone."""
         return replace(self, only=windows if self.only is None else self.only & windows)
 
@@ -360,7 +352,7 @@ class Period:
     def windows(self) -> Iterator[int]:
         """Those that count and are over or running, in order."""
         counted = (window for span in self.timeline.spans for window in range(*span, STEP))
-        found = counted if self.only is None else sorted(self.only)
+        found = counted if self.only is None else self.only
         return (window for window in found if window < self.begun)
 
     def counts(self, between: Span | None = None) -> dict[int, int]:

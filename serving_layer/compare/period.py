@@ -24,6 +24,7 @@ from cachetools import LRUCache, cached
 from serving_layer.compare.calendar import ComparisonCalendar
 from serving_layer.timeline import MOST_WINDOWS, QueryRange, Timeline, clock_hours, weekday_and_hour
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset
+from views.core.windows import Windows
 
 _WINDOWS_OF_A_DAY = ONE_DAY // timedelta(seconds=STEP)
 Placed = tuple[Span, int]
@@ -45,14 +46,14 @@ class ComparisonPeriod:
     """
 
     timeline: Timeline
-    windows: frozenset[int]
+    windows: Windows
     dates: tuple[date, ...]
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @cached_property
     def runs(self) -> tuple[Span, ...]:
         """The windows that count, in rows without a gap, in order."""
-        ordered = sorted(self.windows)
+        ordered = list(self.windows)
         breaks = [at for at in range(1, len(ordered)) if ordered[at] != ordered[at - 1] + STEP]
         return tuple(
             Span(ordered[first], ordered[end - 1] + STEP)
@@ -104,7 +105,7 @@ def comparison_period(at: QueryRange, now: Timeline, calendar: ComparisonCalenda
         return None
     timeline = Timeline(tuple(span for span, _ in placed), tuple(point for _, point in placed))
     counted = tuple(day for day in dates if not windows.isdisjoint(_windows(at.days, day)))
-    return ComparisonPeriod(timeline, frozenset(windows), counted, lengths)
+    return ComparisonPeriod(timeline, Windows.of(windows), counted, lengths)
 
 
 def _windows_kept(period: ComparisonPeriod | None) -> int:

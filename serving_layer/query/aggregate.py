@@ -38,6 +38,7 @@ from views.core.formula import FormulaValue, Term
 from views.core.local_time import STEP, Span, open_spans
 from views.core.merge import Cell
 from views.core.view import flags_counted
+from views.core.windows import Windows
 
 Group = tuple[str | None, ...]
 """Values of the dimensions that split the answer, as far as a view has them."""
@@ -101,7 +102,7 @@ class StateSums:
         self,
         cells: Sequence[Cell],
         point_of: Callable[[int], int],
-        only: frozenset[int] | None,
+        only: Windows | None,
         products: StoreProducts,
     ) -> None:
         """Merge cells into their points.
@@ -128,7 +129,7 @@ class StateSums:
             for column, (merge, place) in enumerate(zip(self._reducers, picked, strict=True)):
                 point.states[column] = merge(point.states[column], cell.merged[place])
 
-    def _counted(self, cells: Sequence[Cell], only: frozenset[int] | None, products: StoreProducts) -> Sequence[Cell]:
+    def _counted(self, cells: Sequence[Cell], only: Windows | None, products: StoreProducts) -> Sequence[Cell]:
         """The cells that count; notes the currencies of all in the windows that do."""
         dimensions = list(self.view.dimensions)
         if only is not None:
@@ -410,8 +411,8 @@ def _period_states(
     period, sources = data.period, sensor_sources(query.views)
     if spans is not None:
         line = period.timeline
-        parts = (range(max(span.start, line.start), min(span.end, line.end), STEP) for span in spans)
-        period = period.keeping(frozenset(window for part in parts for window in part))
+        parts = (Span(max(span.start, line.start), min(span.end, line.end)) for span in spans)
+        period = period.keeping(Windows.within(*parts))
     coverage = SensorCoverage(of.store, sources, data.cells, query.proofs)
     sensor_share = coverage.share(period)
     uncovered = frozenset[int]()
@@ -423,7 +424,7 @@ def _period_states(
         uncovered = frozenset(point for point, windows in due.items() if windows and not left.get(point))
     only = period.only
     if only is None and query.needs_whole_days:  # whole days were read, and only the windows asked for count
-        only = frozenset(range(period.timeline.start, period.timeline.end, STEP))
+        only = Windows.within(Span(period.timeline.start, period.timeline.end))
     sums = empty_sums(query)
     for each in sums:
         if each.is_by_window:

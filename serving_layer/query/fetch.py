@@ -18,11 +18,12 @@ from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.responses.metrics import Context
 from serving_layer.store.cells import MergedCells, WaitingEvents
 from serving_layer.store.snapshot import ReadSnapshot
-from serving_layer.timeline import Period, windows_between, zone_named
+from serving_layer.timeline import Period, zone_named
 from views.core import View
 from views.core.cut import seconds
-from views.core.local_time import STEP, BusinessDays, Span, disjoint, open_windows, round_down, round_up
+from views.core.local_time import STEP, BusinessDays, Span, disjoint, round_down, round_up
 from views.core.merge import Cell
+from views.core.windows import Windows, open_windows
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ def _asked_period(query: ResolvedQuery, of: StoreQuery, until: int, begun: int, 
     start, end = of.timeline.start, of.timeline.end
     only = open_windows(of.store, start, end) if query.counts_open_windows else None
     if until < end:
-        finished = windows_between(start, until)
+        finished = Windows.within(Span(start, until))
         only = finished if only is None else finished & only
     return Period(of.timeline, begun, over, only)
 

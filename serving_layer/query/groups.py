@@ -33,6 +33,7 @@ from serving_layer.query.store_facts import StoreFacts, SummedFacts
 from serving_layer.responses.metrics import Compared, LeftOut
 from serving_layer.timeline import PointLabel, Timeline, WeekPlace, zone_named
 from views.core.local_time import STEP, BusinessDays, Span, disjoint
+from views.core.windows import Windows
 
 MOST_POINTS = 2_000_000
 """How many points, over all groups and values of dimensions, the totals of one answer may have while they are made.
@@ -552,7 +553,7 @@ def _compared_places(part: StoreStates) -> frozenset[int]:
         return frozenset()
     if part.spans is None:
         return frozenset(part.comparison.points)
-    line, only = part.before.period.timeline, part.before.period.only or frozenset()
+    line, only = part.before.period.timeline, part.before.period.only or Windows()
     return frozenset(map(line.point_of, only))
 
 

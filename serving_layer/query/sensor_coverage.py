@@ -17,6 +17,7 @@ from serving_layer.timeline import Period, zone_named
 from views.core import View
 from views.core.local_time import STEP, Span, first_instant
 from views.core.merge import Cell
+from views.core.windows import Windows
 
 SENSOR_SOURCES = (PEOPLE_COUNTS.topic, *WATCHED)
 """The sources that sensors feed, in contrast to tills, rosters and forecasts."""
@@ -117,13 +118,13 @@ class SensorCoverage:
         expected = sum(all_of for _, all_of in covered)
         return Fraction(sum(alive for alive, _ in covered), expected) if expected else None
 
-    def covered(self, period: Period) -> frozenset[int]:
+    def covered(self, period: Period) -> Windows:
         """The windows in which the sensors of every source were alive for long enough.
 
         Only sources with registered sensors count. If there are none, any sensor of every source must have been alive.
         """
         sources = {source for source, _ in self._expected} or set(self._sources)
-        return frozenset(
+        return Windows.of(
             window for window in period.windows() if all(self._is_covered(window, each) for each in sources)
         )
 

@@ -47,8 +47,9 @@ from serving_layer.timeline import Period, timeline, zone_named
 from views.core import View
 from views.core.cells import WAITING
 from views.core.cut import seconds
-from views.core.local_time import STEP, BusinessDays, Span, open_periods, open_windows, round_down
+from views.core.local_time import STEP, BusinessDays, Span, open_periods, round_down
 from views.core.merge import Cell
+from views.core.windows import open_windows
 from views.coverage import COVERAGE
 from views.traffic import TRAFFIC
 

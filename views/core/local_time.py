@@ -133,11 +133,6 @@ class BusinessDays:
             day, start = day + ONE_DAY, end
 
 
-def open_windows(store: Store, start: int, end: int) -> frozenset[int]:
-    """The open windows of [start, end), in seconds. Empty if the store has no opening hours."""
-    return frozenset(window for span in open_spans(store.opening, start, end) for window in range(*span, STEP))
-
-
 def open_spans(hours: OpeningHours, start: int, end: int) -> list[Span]:
     """The open time of [start, end), without overlaps, in order."""
     spans = (Span(max(first, start), min(last, end)) for first, last in _open_periods(hours, start, end))

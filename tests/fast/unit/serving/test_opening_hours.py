@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from master_dataset.registry.stores import Store
-from views.core.local_time import BusinessDays, first_instant, open_windows
+from views.core.local_time import BusinessDays, first_instant
+from views.core.windows import open_windows
 
 ZONE = "Europe/Bratislava"
 ALL_WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -61,4 +62,4 @@ def test_a_closed_day_loses_its_own_night_and_keeps_that_of_the_day_before(
 
 
 def test_a_store_without_opening_hours_has_no_open_window() -> None:
-    assert open_windows(Store(id="1", timezone=ZONE), 0, 86_400) == frozenset()
+    assert not open_windows(Store(id="1", timezone=ZONE), 0, 86_400)
