@@ -37,7 +37,7 @@ from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import PointLabel, QueryRange, zone_named
 from views.core.cells import Addition
 from views.core.cut import is_fresh, seconds
-from views.core.local_time import STEP, BusinessDays, Span, round_down
+from views.core.local_time import STEP, BusinessDays, Span, round_down, round_up
 
 MOST_MERGED = 6_000_000
 """How many states, over all groups, series and points, may be merged by columns: about 500 MB."""
@@ -171,9 +171,9 @@ class DayTotals:
             async for each in cells.days.slices(named):
                 await off_loop(merging.cost + each.rows // ROWS_PER_CELL + len(more), partial(merging.add, each, more))
                 more = []
-        over = round_down(seconds(snapshot.as_of_at))
+        known_until = seconds(snapshot.as_of_at)
         return await off_loop(
-            merging.cost + len(ids), lambda: merging.merged(waiting, over, is_loading=snapshot.is_loading)
+            merging.cost + len(ids), lambda: merging.merged(waiting, known_until, is_loading=snapshot.is_loading)
         )
 
     @cached_property
@@ -342,10 +342,10 @@ class _Merging:
         _refuse_more(sum(len(parts[0].group) for parts in self._parts if parts))
         self._flags += event_flags(self._totals.stores, rows)
 
-    def merged(self, waiting: Mapping[str, WaitingEvents], over: int, *, is_loading: bool) -> "MergedDays":
-        """The totals. `waiting`: per store. `over`, `is_loading`: see `PeriodTotals`."""
+    def merged(self, waiting: Mapping[str, WaitingEvents], known_until: int, *, is_loading: bool) -> "MergedDays":
+        """The totals. `waiting`: per store. `known_until`: the instant of the snapshot. `is_loading`: see `Period`."""
         groups = [
-            _group(self._totals, key, self._group == place, self._is_known, over)
+            _group(self._totals, key, self._group == place, self._is_known, known_until)
             for place, key in enumerate(self._keys)
         ]
         for group in groups:
@@ -493,7 +493,7 @@ def _known(totals: DayTotals, speed: Mapping[str, Sequence[FreshRow]]) -> Boolea
     return found
 
 
-def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans, over: int) -> GroupStates:
+def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans, known_until: int) -> GroupStates:
     """A group of stores without its states. `is_in`, `is_known`: per store."""
     group, ranges, missing = GroupStates.empty(totals.query, key), Counter[QueryRange](), Counter[QueryRange]()
     for place in np.flatnonzero(is_in).tolist():
@@ -504,7 +504,7 @@ def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans
         (group.counted if is_known[place] else group.missing).add(of.store.id)
     if group.missing:
         group.reasons.add(NO_SOURCE)
-    group.now.over = over
+    group.now.begun, group.now.over = round_up(known_until), round_down(known_until)
     for each, stores in ranges.items():
         for label, span, has_several_days in _points(each):
             point = MergedPoint(label, span, has_several_days, stores=stores, missing=missing[each])

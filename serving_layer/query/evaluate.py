@@ -166,24 +166,35 @@ class _Inputs(NamedTuple):
     is_loading: bool
 
 
-def _point_value(
-    metric: Metric, inputs: _Inputs, covered: Fraction | None, *, is_over: bool, has_several_days: bool
-) -> PointValue:
+class _Time(NamedTuple):
+    """Where a point lies.
+
+    Attributes:
+        has_begun: whether it has, so that nothing means zero.
+        is_over: whether it is, so that nobody should be inside.
+        has_several_days: whether devices may count on several days.
+    """
+
+    has_begun: bool
+    is_over: bool
+    has_several_days: bool
+
+
+def _point_value(metric: Metric, inputs: _Inputs, covered: Fraction | None, time: _Time) -> PointValue:
     """The value of one point.
 
     Args:
         metric: the metric.
         inputs: what its formula gets.
         covered: the part of the sensor time that was covered; None if it does not matter.
-        is_over: whether the point is, so that nobody should be inside.
-        has_several_days: whether devices may count on several days.
+        time: where the point lies.
     """
     value, flags = metric.value(inputs.values)
-    if not inputs.has_cells and (inputs.is_loading or not metric.formula.is_sum):
+    if not inputs.has_cells and (inputs.is_loading or not metric.formula.is_sum or not time.has_begun):
         value = None
         flags = (*flags, LOADING) if inputs.is_loading else flags
-    flags = tuple(flag for flag in (*flags, *inputs.flags) if flag != DRIFT_HIGH or is_over)
-    if DEVICE_DAYS in metric.flags and has_several_days:
+    flags = tuple(flag for flag in (*flags, *inputs.flags) if flag != DRIFT_HIGH or time.is_over)
+    if DEVICE_DAYS in metric.flags and time.has_several_days:
         flags += (DEVICE_DAYS,)
     if covered is not None and covered < ENOUGH:
         flags += (LOW_COVERAGE,)
@@ -216,8 +227,7 @@ class _PeriodEvaluator:
             self._metric,
             inputs,
             NOT_COVERED.share if number in self._states.uncovered else self._covered.get(number),
-            is_over=self._is_over(number),
-            has_several_days=self._has_several_days(number),
+            self._time(number),
         )
 
     def _inputs(self, key: SeriesKey, numbers: Sequence[int]) -> Iterator[_Inputs]:
@@ -250,10 +260,12 @@ class _PeriodEvaluator:
             self._states.period.is_loading,
         )
 
-    def _is_over(self, number: int) -> bool:
-        """Whether the point is, so that nobody should be inside; what it is compared with always is."""
-        period = self._states.period
-        return period.timeline is not self._of.timeline or self._of.timeline.bounds[number].end <= period.over
+    def _time(self, number: int) -> _Time:
+        """Where a point lies; what it is compared with is always over."""
+        period, bound = self._states.period, self._of.timeline.bounds[number]
+        is_before = period.timeline is not self._of.timeline
+        has_begun, is_over = is_before or bound.start < period.begun, is_before or bound.end <= period.over
+        return _Time(has_begun, is_over, self._has_several_days(number))
 
     def _has_several_days(self, number: int) -> bool:
         if DEVICE_DAYS not in self._metric.flags:
@@ -354,14 +366,14 @@ class _GroupEvaluator:
     def at(self, number: int) -> PointValue:
         """The value of the point whose label has this number."""
         group, period = self._group, self._period
-        is_over = period is group.before or group.points[number].span.end <= period.over
         inputs = self._inputs([(sums, at.get(number)) for sums, at in self._sums], period.facts.get(number))
         point = group.points[number]
         if period is group.now and point.missing == point.stores:  # other stores of the group have no such point
             return PointValue(None, (min(group.reasons),), inputs.is_provisional)
-        several = point.has_several_days
+        is_before = period is group.before
+        has_begun, is_over = is_before or point.span.start < period.begun, is_before or point.span.end <= period.over
         covered = period.covered.get(number) if period.counts.get(number, True) else NOT_COVERED
-        return self._value(inputs, covered, is_over=is_over, has_several_days=several)
+        return self._value(inputs, covered, _Time(has_begun, is_over, point.has_several_days))
 
     def whole(self) -> PointValue:
         """The value over all points."""
@@ -369,15 +381,15 @@ class _GroupEvaluator:
         inputs = self._inputs(points, self._period.facts_of_all)
         counts = any(self._period.counts.values()) or not self._period.counts
         covered = self._period.covered_of_all if counts else NOT_COVERED
-        return self._value(inputs, covered, is_over=True, has_several_days=True)
+        return self._value(inputs, covered, _Time(has_begun=True, is_over=True, has_several_days=True))
 
-    def _value(self, inputs: _Inputs, covered: Covered | None, *, is_over: bool, has_several_days: bool) -> PointValue:
+    def _value(self, inputs: _Inputs, covered: Covered | None, time: _Time) -> PointValue:
         if not self._counted and self._group.reasons:
             return PointValue(None, (min(self._group.reasons),), inputs.is_provisional)
         if self._has_no_sum:
             return PointValue(None, (), inputs.is_provisional)
         share = covered.share if covered else None
-        return _point_value(self._metric, inputs, share, is_over=is_over, has_several_days=has_several_days)
+        return _point_value(self._metric, inputs, share, time)
 
     def _inputs(self, points: list[tuple[StateSums, PointStates | None]], facts: SummedFacts | None) -> _Inputs:
         facts = facts or SummedFacts()

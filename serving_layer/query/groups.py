@@ -143,7 +143,8 @@ class PeriodTotals:
         facts_of_all: of the stores, in the period as a whole.
         covered: sensor time per point, where any is expected and the metric is flagged by it.
         covered_of_all: sensor time of the period as a whole.
-        over: where the windows end that are over.
+        begun: see `Period`.
+        over: likewise.
         is_loading: nothing was published yet.
         counts: with `only_covered`, per point whether windows of any store count, unless they have not begun.
     """
@@ -153,6 +154,7 @@ class PeriodTotals:
     facts_of_all: SummedFacts = field(default_factory=SummedFacts)
     covered: dict[int, Covered] = field(default_factory=dict)
     covered_of_all: Covered = field(default_factory=Covered)
+    begun: int = 0
     over: int = 0
     is_loading: bool = False
     counts: dict[int, bool] = field(default_factory=dict)
@@ -166,7 +168,7 @@ class PeriodTotals:
         for number, covered in other.covered.items():
             self.covered.setdefault(number, Covered()).add(covered.alive, covered.expected)
         self.covered_of_all.add(other.covered_of_all.alive, other.covered_of_all.expected)
-        self.over = max(self.over, other.over)
+        self.begun, self.over = max(self.begun, other.begun), max(self.over, other.over)
         self.is_loading |= other.is_loading
         for number, counts in other.counts.items():
             self.counts[number] = self.counts.get(number, False) or counts
@@ -199,7 +201,7 @@ class PeriodTotals:
         if query.only_covered:
             for number in numbers:
                 self.counts[labels[number]] = self.counts.get(labels[number], False) or number not in states.uncovered
-        self.over = max(self.over, states.period.over)
+        self.begun, self.over = max(self.begun, states.period.begun), max(self.over, states.period.over)
         self.is_loading |= states.period.is_loading
         return new
 
@@ -280,7 +282,10 @@ class GroupStates:
         knows_days = DEVICE_DAYS in query.metric.flags
         self._add_points(part, numbers, compared, apart, is_missing=reason is not None, knows_days=knows_days)
         new, is_elsewhere = len(self.points) - had, part.spans is not None
-        self.now.over = max(self.now.over, part.now.period.over)
+        self.now.begun, self.now.over = (
+            max(self.now.begun, part.now.period.begun),
+            max(self.now.over, part.now.period.over),
+        )
         if numbers and reason:
             self.missing.add(id_)
             self.reasons.add(reason)

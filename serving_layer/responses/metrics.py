@@ -81,12 +81,12 @@ class Point(Struct, kw_only=True, gc=False):  # half a million in an answer, and
     when a finer point begins, with the offset of the store; without it if the stores of the series have several.
     `stores`: how many stores the point adds up, where these are fewer than those of its series.
     `share`: with `share=true`, the value in percent of the total.
-    `value`: null if it cannot be known, which is not zero. `flags`: what to know about the value. With `compare`:
-    `before`, the value that it is compared with, or with `compare=target` what was to be reached; `change` in percent;
-    `attainment`, the value in percent of its target; `change_points` where the metric is a percentage;
-    `partial` if the point is unfinished. At the grain `hour_of_week`: `weekday` (ISO), `hour`, and how many such hours
-    of the range have begun in `hours_present`; at `weekday`: `weekday`, and how many such business days in
-    `days_present`.
+    `value`: null if it cannot be known, which is not zero; nor is that of a point that has not begun, unless it has
+    events already. `flags`: what to know about the value. With `compare`: `before`, the value that it is compared with,
+    or with `compare=target` what was to be reached; `change` in percent; `attainment`, the value in percent of its
+    target; `change_points` where the metric is a percentage; `partial` if the point is unfinished. At the grain
+    `hour_of_week`: `weekday` (ISO), `hour`, and how many such hours of the range have begun in `hours_present`; at
+    `weekday`: `weekday`, and how many such business days in `days_present`.
     """
 
     start: Instant

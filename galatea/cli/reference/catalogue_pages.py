@@ -66,7 +66,7 @@ UNITS = {
 RULES = {
     "Zero, or nothing": "A sum over a range without events is 0 if the store has the source: tills always, sensors "
     "if registered, any source if the range has a cell of the view. Otherwise it is null, with `no_source`. "
-    "Before the first publication it is null, with `loading`.",
+    "Before the first publication it is null, with `loading`. A point that has not begun is null, too.",
     "Sensor time": "`people_counts` prove by their intervals that a sensor was alive, every other one by heartbeats. "
     "A metric with `low_coverage` says so below 95 % of the time of the registered sensors of its sources, over the "
     "windows that are over, and is null below 50 %, with `masked`. Nothing is imputed. A store that registers no such "

@@ -128,11 +128,14 @@ class Sampler(threading.Thread):
 
 
 def total_of(body: Mapping[str, Any]) -> int | None:
-    """The sum of an answer; None while the first publication is not there, and some of it is not known."""
+    """The sum of an answer; None while the first publication is not there, and some of it is not known.
+
+    A day that has not begun has no value.
+    """
     points = [point for series in body["series"] for point in series["points"]]
     if any("loading" in point.get("flags", ()) for point in points):
         return None
-    total: int = sum(point["value"] for point in points)
+    total: int = sum(point["value"] or 0 for point in points)
     return total
 
 

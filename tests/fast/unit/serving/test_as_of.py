@@ -55,7 +55,12 @@ def test_it_rests_on_batch_alone_and_nothing_waits(world: World) -> None:
 def test_points_are_final_by_the_cut_of_that_publication(world: World) -> None:
     points = Asking(world).body(NET, **HOURS, as_of=1)["series"][0]["points"]
 
-    assert [(point["value"], point["final"]) for point in points] == [(0, True), (1.0, True), (0, False), (0, False)]
+    assert [(point["value"], point["final"]) for point in points] == [
+        (0, True),
+        (1.0, True),
+        (None, False),
+        (None, False),
+    ]
 
 
 def test_cells_of_an_old_publication_have_no_speed(world: World) -> None:

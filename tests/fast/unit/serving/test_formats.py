@@ -65,14 +65,15 @@ def about(found: Any) -> Mapping[str, Any]:
 
 
 def test_csv_has_a_line_per_point_and_money_to_the_digit(asking: Asking) -> None:
-    response = asking.response(NET, **DAYS, format="csv")
+    response = asking.response(NET, **DAYS | {"from_": "2026-11-20"}, format="csv")
 
     basis = "publication,cut,speed_as_of,waiting_for_batch,layers,missing"
     rests_on = "1,2026-11-21T10:00:00Z,2026-11-21T11:00:01Z,0,batch;speed,"
     assert response.text.splitlines() == [
         f"metric,store,start,date,value,final,flags,unit,currency,timezone,grain,{basis}",
+        f"net_sales,1,2026-11-20T00:00:00Z,2026-11-20,0.00,true,,money,EUR,UTC,day,{rests_on}",
         f"net_sales,1,2026-11-21T00:00:00Z,2026-11-21,6.16,false,,money,EUR,UTC,day,{rests_on}",
-        f"net_sales,1,2026-11-22T00:00:00Z,2026-11-22,0.00,false,,money,EUR,UTC,day,{rests_on}",
+        f"net_sales,1,2026-11-22T00:00:00Z,2026-11-22,,false,,money,EUR,UTC,day,{rests_on}",
     ]
 
 
@@ -95,7 +96,7 @@ def test_a_file_has_its_type_a_safe_name_and_what_it_rests_on(asking: Asking, pa
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_columns_are_typed_and_sums_of_money_are_decimals(asking: Asking, form: str) -> None:
-    found = table(asking.response(NET, **DAYS, format=form))
+    found = table(asking.response(NET, **DAYS | {"from_": "2026-11-20"}, format=form))
 
     types = {name: found.schema.field(name).type for name in ("start", "value", "final", "publication", "flags")}
     assert types == {
@@ -105,7 +106,7 @@ def test_columns_are_typed_and_sums_of_money_are_decimals(asking: Asking, form: 
         "publication": pa.int64(),
         "flags": pa.string(),
     }
-    assert found.column("value").to_pylist() == [Decimal("6.1600"), Decimal("0.0000")]
+    assert found.column("value").to_pylist() == [Decimal("0.0000"), Decimal("6.1600"), None]
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])

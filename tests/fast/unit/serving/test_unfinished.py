@@ -47,10 +47,28 @@ def test_both_saturdays_are_compared_until_a_quarter_past_two(asking: Asking, gr
     assert [series["compared"][side]["hours"] for side in ("now", "before")] == [14.25, 14.25]
 
 
+@pytest.mark.parametrize("by", ["store", "total"])
+@pytest.mark.parametrize(("metric", "several"), [("net_sales", (0, 2, 4)), ("avg_transaction_value", (None, 1, 1))])
+def test_what_has_not_begun_has_no_value_unless_an_event_lies_ahead(
+    metric: str, by: str, several: tuple[float | None, ...]
+) -> None:
+    world = world_of()
+    world.receive(receipt("2026-03-07T15:10:00+01:00", minor=100, number=99), "2026-03-07T14:20:00+01:00")
+    asking = Asking(world)
+
+    def values(end: str, grain: str) -> list[float | None]:
+        body = asking.body(f"/v1/metrics/{metric}", from_="2026-03-07", to=end, grain=grain, by=by)
+        return [point["value"] for point in body["series"][0]["points"]]
+
+    nothing, two, four = several
+    assert values("2026-03-08", "hour")[9:] == [nothing, 1, nothing, nothing, nothing, two, 1, *[None] * 8]
+    assert values("2026-03-10", "day") == [four, None, None]
+
+
 def test_hours_that_have_not_begun_are_compared_with_nothing_yet(asking: Asking) -> None:
     points = this_saturday(asking, grain="hour")["series"][0]["points"]
 
-    assert [(points[hour]["value"], points[hour]["before"]) for hour in (10, 14, 18)] == [(1, 1), (1, 1), (0, None)]
+    assert [(points[hour]["value"], points[hour]["before"]) for hour in (10, 14, 18)] == [(1, 1), (1, 1), (None, None)]
     assert [points[hour].get("partial", False) for hour in (10, 14, 18)] == [False, True, True]
     assert "flags" not in points[18]
 
@@ -91,7 +109,7 @@ def test_a_period_that_has_not_begun_is_compared_with_nothing(asking: Asking) ->
     body = asking.body(NET, store="1", from_="2026-03-08", to="2026-03-09", compare="previous_week")
 
     [series] = body["series"]
-    assert [(point["value"], point["before"], point["partial"]) for point in series["points"]] == [(0, None, True)]
+    assert [(point["value"], point["before"], point["partial"]) for point in series["points"]] == [(None, None, True)]
     assert (series["compared"]["now"], series["compared"]["before"]) == (None, None)
     assert series["compared"]["until"] == "2026-03-07T13:15:00Z"
 
