@@ -17,7 +17,7 @@ from master_dataset.errors import RangeTooLongError
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.off_loop import CELLS_PER_DAY, ROWS_PER_CELL, off_loop
 from serving_layer.products.dimensions import is_product_dimension
-from serving_layer.query.aggregate import CURRENCY, NO_SOURCE, StateSums, empty_sums
+from serving_layer.query.aggregate import CURRENCY, DEVICE_DAYS, NO_SOURCE, StateSums, empty_sums
 from serving_layer.query.day_columns import (
     Booleans,
     Integers,
@@ -32,7 +32,7 @@ from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Total
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import sensor_sources
 from serving_layer.store.cells import MergedCells, WaitingEvents
-from serving_layer.store.day_cells import DayTable, NamedDays, Texts, ViewDays
+from serving_layer.store.day_cells import NamedDays, Texts, ViewDays
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import PointLabel, QueryRange, zone_named
 from views.core.cells import Addition
@@ -139,7 +139,7 @@ class DayTotals:
         totals = cls(query, days, answerable, groups)
         for named in days if answerable else ():
             async for each in cells.days.slices(named):
-                await off_loop(each.rows // ROWS_PER_CELL, partial(totals._inspect, each))
+                await off_loop(totals.points + each.rows // ROWS_PER_CELL, partial(totals._inspect, each))
         return totals.only({of.store.id for of in answerable} - totals.found.apart)
 
     def only(self, stores: Collection[str]) -> "DayTotals":
@@ -163,7 +163,7 @@ class DayTotals:
         for days in self.days:
             speed = await cells.speed.rows_of(snapshot, days.view, ids)
             number = sum(map(len, speed.values()))
-            fresh[days.view.name] = await off_loop(number, partial(self._fresh, speed, snapshot))
+            fresh[days.view.name] = await off_loop(self.points + number, partial(self._fresh, speed, snapshot))
         waiting = await cells.waiting(snapshot, self.query.views, spans)
         merging = await off_loop(len(ids), lambda: _Merging(self, fresh))
         for named in self.days:
@@ -181,6 +181,11 @@ class DayTotals:
         """The different ranges of the stores."""
         return list(dict.fromkeys(of.range for of in self.stores))
 
+    @property
+    def points(self) -> int:
+        """How many points the different ranges have. Each takes about as long as a cell, even where it has none."""
+        return sum(len(each.timeline.spans) for each in self.ranges)
+
     @cached_property
     def labels(self) -> list[int]:
         """The numbers of all labels, in order."""
@@ -197,7 +202,8 @@ class DayTotals:
         return {of.store.id: place for place, of in enumerate(self.stores)}
 
     @cached_property
-    def _range_of(self) -> Integers:
+    def places_of_ranges(self) -> Integers:
+        """Per store the place of its range among `ranges`."""
         number = {each: place for place, each in enumerate(self.ranges)}
         return np.array([number[of.range] for of in self.stores], np.int64)
 
@@ -220,44 +226,27 @@ class DayTotals:
         texts = days.stores.vocabulary.texts[:]
         places = np.array([self.place.get(store or "", -1) for store in texts], np.int64)
         store = places[days.stores.numbers]
-        label, is_apart, at = np.full(len(store), -1), np.zeros(len(store), bool), 0
-        for table in days.tables:
-            rows = slice(at, at + table.rows)
-            whole = [self._label_of(each, table.first, table.last) for each in self.ranges]
-            if None in whole:
-                label[rows], is_apart[rows] = self._labels_of(table, store[rows])
-            else:
-                of_store = np.array([whole[place] for place in self._range_of] + [-1], np.int64)
-                label[rows] = of_store[store[rows]]
-            at += table.rows
+        label, is_apart = np.full(len(store), -1), np.zeros(len(store), bool)
+        ranges, all_starts, all_ends = np.append(self.places_of_ranges, -1)[store], days.starts, days.ends
+        for place, (starts, ends, numbers) in enumerate(self._spans):
+            rows = np.flatnonzero(ranges == place)
+            start, end = all_starts[rows], all_ends[rows]
+            at = np.clip(np.searchsorted(starts, start, side="right") - 1, 0, None)
+            is_outside = (end <= starts[0]) | (start >= ends[-1])
+            is_inside = ~is_outside & (start >= starts[at]) & (end <= ends[at])
+            label[rows[is_inside]] = numbers[at[is_inside]]
+            is_apart[rows] = ~is_inside & ~is_outside
         return _Located(store, label, is_apart)
 
-    def _label_of(self, range_: QueryRange, first: int, last: int) -> int | None:
-        """The number of the label of all windows in [first, last), -1 if none counts; None if they differ."""
-        line = range_.timeline
-        if last <= line.start or first >= line.end:
-            return -1
-        at = bisect_right(line.spans, first, key=lambda span: span.start) - 1
-        if at < 0 or last > line.spans[at].end:
-            return None
-        return self._number[range_.labels[line.points[at]].number]
-
-    def _labels_of(self, table: DayTable, store: Integers) -> tuple[Integers, Booleans]:
-        """Per row the number of its label, -1 if no window of it counts; and whether only some of its windows do."""
-        label, is_apart = np.full(len(store), -1), np.zeros(len(store), bool)
-        ranges = np.append(self._range_of, -1)[store]
-        for place, each in enumerate(self.ranges):
-            line = each.timeline
-            rows = np.flatnonzero(ranges == place)
-            start, end = table.starts[rows], table.ends[rows]
-            starts, ends = (np.array(bounds) for bounds in zip(*line.spans, strict=True))
-            of_span = np.array([self._number[each.labels[point].number] for point in line.points])
-            at = np.clip(np.searchsorted(starts, start, side="right") - 1, 0, None)
-            is_outside = (end <= line.start) | (start >= line.end)
-            is_inside = ~is_outside & (start >= starts[at]) & (end <= ends[at])
-            label[rows[is_inside]] = of_span[at[is_inside]]
-            is_apart[rows] = ~is_inside & ~is_outside
-        return label, is_apart
+    @cached_property
+    def _spans(self) -> list[tuple[Integers, Integers, Integers]]:
+        """Per range where its spans begin and end, and the numbers of their labels."""
+        found = []
+        for each in self.ranges:
+            starts, ends = (np.array(bounds, np.int64) for bounds in zip(*each.timeline.spans, strict=True))
+            numbers = [self._number[each.labels[point].number] for point in each.timeline.points]
+            found.append((starts, ends, np.array(numbers, np.int64)))
+        return found
 
     def _inspect(self, days: ViewDays) -> None:
         """Note what some rows say of the stores."""
@@ -318,13 +307,15 @@ class _Merging:
         self._group = np.array([number[key] for key in key_of], np.int64)
         self._parts: list[list[MergedStates]] = [[] for _ in self._sums]
         self._flags = Counter[str]()
-        self._schedules = CELLS_PER_DAY * days_of_schedules(totals.stores)
+        places = set(zip(self._group.tolist(), totals.places_of_ranges.tolist(), strict=True))
+        points = sum(len(totals.ranges[place].labels) for _, place in places)
+        self._fixed_cost = totals.points + points + CELLS_PER_DAY * days_of_schedules(totals.stores)
 
     @property
     def cost(self) -> int:
-        """How many cells take as long as opening hours, and to merge the states that wait for it with each other."""
+        """How many cells take as long as points, opening hours, and merging the states that wait with each other."""
         waiting = (parts for parts in self._parts if len(parts) > 1)
-        return self._schedules + sum(len(each.group) for parts in waiting for each in parts) // ROWS_PER_CELL
+        return self._fixed_cost + sum(len(each.group) for parts in waiting for each in parts) // ROWS_PER_CELL
 
     def add(self, days: ViewDays, fresh: Sequence[FreshRow]) -> None:
         """Merge some stored rows of a view, and speed rows.
@@ -353,7 +344,7 @@ class _Merging:
         for place, of in enumerate(self._totals.stores):
             if (left := waiting[of.store.id]).number:
                 points = groups[int(self._group[place])].points
-                for label, span, _ in _points(of.range):
+                for label, span in zip(of.range.labels, of.range.timeline.bounds, strict=True):
                     points[label.number].is_waited_for |= left.may_change(span)
         states = list(map(MergedStates.together, self._parts))
         _refuse_more(sum(len(each.group) for each in states))
@@ -505,8 +496,9 @@ def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans
     if group.missing:
         group.reasons.add(NO_SOURCE)
     group.now.begun, group.now.over = round_up(known_until), round_down(known_until)
+    knows_days = DEVICE_DAYS in totals.query.metric.flags
     for each, stores in ranges.items():
-        for label, span, has_several_days in _points(each):
+        for label, span, has_several_days in _points(each, knows_days=knows_days):
             point = MergedPoint(label, span, has_several_days, stores=stores, missing=missing[each])
             there = group.points.setdefault(label.number, point)
             if there is not point:
@@ -515,8 +507,8 @@ def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans
 
 
 @lru_cache(maxsize=64)
-def _points(of: QueryRange) -> list[tuple[PointLabel, Span, bool]]:
-    """The label and windows of each point, and whether it has windows of several business days."""
+def _points(of: QueryRange, *, knows_days: bool) -> list[tuple[PointLabel, Span, bool]]:
+    """The label and windows of each point, and if it matters whether it has windows of several business days."""
     bounds, days = of.timeline.bounds, of.days
-    several = (days.day_of(bound.start) != days.day_of(bound.end - STEP) for bound in bounds)
+    several = (knows_days and days.day_of(bound.start) != days.day_of(bound.end - STEP) for bound in bounds)
     return list(zip(of.labels, bounds, several, strict=True))

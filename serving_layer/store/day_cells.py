@@ -108,8 +108,6 @@ class DayTable:
         starts: the first window per row.
         ends: where the last window ends per row.
         texts: by the name of the column: the ids of the stores, and the values of dimensions.
-        first: the first of `starts`.
-        last: the last of `ends`.
         new_texts: how many texts the vocabularies did not know before.
     """
 
@@ -117,8 +115,6 @@ class DayTable:
     starts: Integers
     ends: Integers
     texts: Mapping[str, Texts]
-    first: int
-    last: int
     new_texts: int = 0
 
     @classmethod
@@ -130,7 +126,7 @@ class DayTable:
         starts, ends = (table[name].to_numpy().astype(np.int64, copy=False) for name in (START, END))
         rest = table.drop_columns([*texts, START, END])
         states = rest.take(np.arange(len(starts)))  # a copy: a part of the table would keep all of it in memory
-        return cls(states, starts.copy(), ends.copy(), texts, int(starts.min()), int(ends.max()), new_texts)
+        return cls(states, starts.copy(), ends.copy(), texts, new_texts)
 
     @property
     def rows(self) -> int:
@@ -151,8 +147,7 @@ class DayTable:
             return self
         rows = slice(at, at + most)
         texts = {name: Texts(of, numbers[rows]) for name, (of, numbers) in self.texts.items()}
-        states, starts, ends = self.states.slice(at, most), self.starts[rows], self.ends[rows]
-        return DayTable(states, starts, ends, texts, int(starts.min()), int(ends.max()))
+        return DayTable(self.states.slice(at, most), self.starts[rows], self.ends[rows], texts)
 
 
 def _numbered(column: pa.ChunkedArray, vocabulary: Vocabulary) -> Texts:
@@ -191,6 +186,11 @@ class ViewDays:
     def starts(self) -> Integers:
         """The first window per row."""
         return np.concatenate([each.starts for each in self.tables]) if self.tables else np.zeros(0, np.int64)
+
+    @property
+    def ends(self) -> Integers:
+        """Where the last window ends per row."""
+        return np.concatenate([each.ends for each in self.tables]) if self.tables else np.zeros(0, np.int64)
 
     def dimension(self, name: str) -> Texts:
         """The value of a dimension per row."""
