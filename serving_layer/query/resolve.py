@@ -289,9 +289,10 @@ async def resolve_all(
     cells = len(requests) * len(stores) * CELLS_PER_STORE + len(days) * CELLS_PER_RANGE
     queries = await off_loop(cells, resolved)
     of_stores = {id(of.range): of.range for query in queries for of in query.stores}.values()
-    with long_answer() if sum(map(_about_how_many_labels, of_stores)) > MOST_LABELS else nullcontext():
-        for each in of_stores:
-            await off_loop(CELLS_PER_LABEL * _about_how_many_labels(each), partial(_find_points, each))
+    labels = sum(map(_about_how_many_labels, of_stores))
+    with long_answer() if labels > MOST_LABELS else nullcontext():
+        for each in of_stores:  # with the weight of all: many short ranges take as long as a long one
+            await off_loop(CELLS_PER_LABEL * labels, partial(_find_points, each))
     return queries
 
 

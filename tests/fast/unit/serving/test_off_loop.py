@@ -20,7 +20,7 @@ from serving_layer.query import fetch as fetch_module
 from serving_layer.query import resolve as resolve_module
 from serving_layer.query.day_totals import DayTotals
 from serving_layer.query.fetch import StoreData
-from serving_layer.query.groups import GroupStates, Totals
+from serving_layer.query.groups import Totals
 from serving_layer.store import cells as cells_module
 from tests.support import World, receipt
 from tests.support.world_api import Asking
@@ -174,30 +174,24 @@ def test_open_hours_of_many_days_are_found_in_a_thread_even_without_cells(
     assert found == {thread}
 
 
-@pytest.mark.parametrize(("stores", "thread"), [(1, "loop"), (12, "merge-long")])
+@pytest.mark.parametrize(("stores", "threads_of"), [(1, {"loop"}), (12, {"merge", "merge-long"})])
 def test_points_of_many_calendars_are_found_in_a_thread_however_few_have_cells(
-    monkeypatch: pytest.MonkeyPatch, stores: int, thread: str
+    monkeypatch: pytest.MonkeyPatch, stores: int, threads_of: set[str]
 ) -> None:
     calendars = [Store(id=str(number), timezone="UTC", day_starts_at=f"{number:02}:00") for number in range(stores)]
     world, found = World(*calendars), set[str]()
     at = "2026-11-21T12:00:00Z"
     world.receive(receipt(at, store="0"), at)
     world.rebuild("2026-11-22T00:00:00Z")
-    for name in ("_inspect", "_fresh", "_locate"):
-        call = getattr(DayTotals, name)
+    finds = [(DayTotals, "_inspect"), (DayTotals, "_fresh"), (DayTotals, "_locate"), (day_totals, "_group")]
+    for owner, name in [*finds, (resolve_module, "_find_points")]:
+        call = getattr(owner, name)
 
         def noted(*arguments: Any, call: Callable[..., Any] = call) -> Any:
             found.add(threading.current_thread().name.rpartition("_")[0] or "loop")
             return call(*arguments)
 
-        monkeypatch.setattr(DayTotals, name, noted)
-    of_group = day_totals._group  # noqa: SLF001 - where points are found
-
-    def group(*arguments: Any) -> GroupStates:
-        found.add(threading.current_thread().name.rpartition("_")[0] or "loop")
-        return of_group(*arguments)
-
-    monkeypatch.setattr(day_totals, "_group", group)
+        monkeypatch.setattr(owner, name, noted)
     Asking(world).body("/v1/metrics/net_sales", from_="2025-11-21", to="2026-11-22", by="total")
 
-    assert found == {thread}
+    assert found == threads_of
