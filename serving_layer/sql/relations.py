@@ -79,10 +79,16 @@ class Relations:
     oids: Mapping[str, int]
     macros: frozenset[str]
 
-    def type_of_parameter(self, node: exp.Parameter, named: Collection[str]) -> SqlType | None:
+    def type_of_parameter(
+        self, node: exp.Parameter, named: Collection[str], known: dict[int, SqlType | None]
+    ) -> SqlType | None:
         """The type that a parameter must have by where it stands; None if that does not say.
 
-        `named`: the tables of its statement, in small letters.
+        Args:
+            node: the parameter.
+            named: the tables of its statement, in small letters.
+            known: by the id of an expression the type of the column in it, which may be compared with thousands of
+                parameters; is added to.
         """
         parent = node.parent
         while isinstance(parent, exp.Paren):
@@ -97,8 +103,10 @@ class Relations:
         compared = parent.parent if is_element and parent is not None else parent
         if not isinstance(compared, exp.Between | exp.In | exp.Binary):
             return None
-        columns = [each for each in compared.iter_expressions() if isinstance(each, exp.Column)]
-        found = self._type_of(columns[0], named) if columns else None
+        if id(compared) not in known:
+            column = next((each for each in compared.iter_expressions() if isinstance(each, exp.Column)), None)
+            known[id(compared)] = self._type_of(column, named) if column else None
+        found = known[id(compared)]
         if is_element:
             return _ARRAYS.get(found, SqlType.TEXT_ARRAY) if found else SqlType.TEXT_ARRAY
         return found

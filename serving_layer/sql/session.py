@@ -786,10 +786,10 @@ def _types_of_parameters(query: exp.Query, given: Sequence[SqlType], relations: 
     if count > MOST_PARAMETERS:
         raise SqlStateError("54000", f"More than {MOST_PARAMETERS} parameters are not read.", "Use fewer.")
     types = [*given, *[SqlType.UNKNOWN] * (count - len(given))]
-    named = {each.name.lower() for each in query.find_all(exp.Table)}
+    named, known = {each.name.lower() for each in query.find_all(exp.Table)}, dict[int, SqlType | None]()
     for node in nodes:
         place = parameter_number(node) - 1
-        if types[place] is SqlType.UNKNOWN and (inferred := relations.type_of_parameter(node, named)):
+        if types[place] is SqlType.UNKNOWN and (inferred := relations.type_of_parameter(node, named, known)):
             types[place] = inferred
     return [SqlType.TEXT if each is SqlType.UNKNOWN else each for each in types]
 

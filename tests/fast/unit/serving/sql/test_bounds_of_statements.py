@@ -326,3 +326,22 @@ def test_a_statement_is_searched_once_for_all_of_its_parameters(monkeypatch: pyt
             sql.run(session.prepare(f"select 1 from stores where {condition}", ()))  # noqa: S608 - of this test
 
     assert searched[1] == searched[2] > 0
+
+
+def test_a_list_of_parameters_is_looked_through_once_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    iter_expressions = exp.Expression.iter_expressions
+
+    def counted(self: exp.Expression, *, reverse: bool = False) -> Iterator[exp.Expr]:
+        looked[-1] += isinstance(self, exp.In)
+        return iter_expressions(self, reverse=reverse)
+
+    with AskingSql(World()) as sql:
+        session = sql.open()
+        monkeypatch.setattr(exp.Expression, "iter_expressions", counted)
+        for parameters in (1, 10, 100):
+            looked.append(0)
+            numbered = ", ".join(f"${number}" for number in range(1, parameters + 1))
+            sql.run(session.prepare(f"select 1 from stores where 'x' in ({numbered}, store)", ()))  # noqa: S608 - likewise
+
+    assert looked[1] == looked[2] > 0
