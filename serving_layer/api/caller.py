@@ -3,7 +3,7 @@
 All are coroutines: FastAPI would run plain functions in a thread, which costs more than a response.
 """
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
@@ -40,8 +40,10 @@ SAFE_METHODS = frozenset({"GET", "HEAD"})
 MAX_AUDITED = 64
 """Characters of one detail of a form in the audit log."""
 _AUDITED_DETAILS = "galatea.audited_details"
-AUTHENTICATED_READER = "galatea.reader"
-"""Key of the ASGI scope: the caller that was already authorized with the scope `read`."""
+CALLER = "galatea.caller"
+"""Key of the ASGI scope: the caller that was authorized, with whatever scope."""
+AUTHORIZED = "galatea.authorized"
+"""Key of the ASGI scope: by scope of keys the caller that was already authorized with it."""
 SESSION_EXISTS = "galatea.session_exists"
 """Key of the ASGI scope, if a browser session stands for the key: an async function that says whether it still exists.
 
@@ -92,26 +94,27 @@ class RequireKeyScope:
         self.scope, self.keeps = scope, keeps
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
-        """Return the caller. One that `ResponseCacheMiddleware` has authorized is not counted twice.
+        """Return the caller. One that was authorized before the route is not counted twice.
 
         Every route with arguments has a caller, so arguments that are not read are refused here, for all of them.
         """
-        caller = await self._authorized(request)
+        authenticator: Authenticator = request.app.state.authenticator
+        caller = await authorize_once(request.scope, authenticator, request.headers.get("Authorization"), self.scope)
         if self.keeps:
             require_key(caller)
             audit_change(request.scope, caller)
         refuse_unread(request)
         return caller
 
-    async def _authorized(self, request: Request) -> Caller:
-        known = request.scope.get(AUTHENTICATED_READER)
-        if known is not None and self.scope == READ:
-            return cast("Caller", known)
-        authenticator: Authenticator = request.app.state.authenticator
-        caller = await authorize(request.scope, authenticator, request.headers.get("Authorization"), self.scope)
-        if self.scope == READ:
-            request.scope[AUTHENTICATED_READER] = caller
-        return caller
+
+async def authorize_once(
+    of: HTTPScope, authenticator: Authenticator, authorization: str | None, scope: Scope
+) -> Caller:
+    """The caller of a request, who is authorized and counted unless that was done before. Raises as `authorize`."""
+    authorized: dict[Scope, Caller] = of.setdefault(AUTHORIZED, {})
+    if scope not in authorized:
+        authorized[scope] = await authorize(of, authenticator, authorization, scope)
+    return authorized[scope]
 
 
 async def authorize(of: HTTPScope, authenticator: Authenticator, authorization: str | None, scope: Scope) -> Caller:
@@ -134,6 +137,7 @@ async def authorize(of: HTTPScope, authenticator: Authenticator, authorization: 
         audit_change(of, caller)
     if end := authenticator.concurrency.enter(caller):
         slot_of(of).on_end(end)
+    of[CALLER] = caller
     return caller
 
 

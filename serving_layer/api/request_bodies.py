@@ -1,6 +1,7 @@
 """Request bodies: limited in bytes and seconds, and read only after the caller is authenticated."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from serving_layer.api.caller import client_of
+from serving_layer.api.caller import CALLER, authorize_once
 from serving_layer.api.openapi import scopes
 from serving_layer.errors import (
     BadQuestionError,
@@ -25,15 +26,25 @@ from serving_layer.limits import Limits
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
+    from serving_layer.keys.key import Caller
+
+_STRANGERS = ""
+"""Who holds the forms that need no key, such as those of the sign-in page. No tenant has this name."""
 
 
 class BodyReader:
     """Reads request bodies within limits. One per process and event loop."""
 
     def __init__(self, limits: Limits) -> None:
-        """`held` counts the bytes of all bodies that are arriving or in use."""
+        """`held` counts the bytes of all bodies that are arriving or in use.
+
+        Those of one tenant have three quarters of what is allowed, as have those of everybody without a key together:
+        whoever sends many bodies and never ends them keeps no other tenant's events out.
+        """
         self.limits = limits
         self.held = 0
+        self._of_holders: Counter[str] = Counter()
+        self._most_of_holder = limits.bodies_bytes * 3 // 4
 
     @asynccontextmanager
     async def read(self, request: Request, most: int, do: str) -> AsyncIterator[bytes]:
@@ -48,13 +59,15 @@ class BodyReader:
             BodyTooLargeError: the body has more bytes.
             BodyTooSlowError: it did not arrive in time.
             BodyUnreadableError: the connection ended before.
-            TooBusyError: all bodies together have too many bytes.
+            TooBusyError: all bodies together have too many bytes, or those of the tenant.
         """
-        read = bytearray()
+        read, holder = bytearray(), _holder(request)
         try:
             yield await self._read(request, read, most, do)
         finally:
             self.held -= len(read)
+            if holder is not None:
+                self._of_holders -= Counter({holder: len(read)})  # forgets who holds nothing
 
     async def _read(self, request: Request, read: bytearray, most: int, do: str) -> bytes:
         seconds = self.limits.receive_seconds
@@ -75,12 +88,26 @@ class BodyReader:
         if declared.isdecimal() and int(declared[:20]) > most:
             raise _too_large(most, do)
         async for part in request.stream():
-            if self.held + len(part) > self.limits.bodies_bytes:
-                raise TooBusyError("Too many request bodies are arriving.", do="Send the same again.")
+            self._hold(len(part), len(read), _holder(request))
             read += part
-            self.held += len(part)
             if len(read) > most:
                 raise _too_large(most, do)
+
+    def _hold(self, size: int, before: int, holder: str | None) -> None:
+        """Count a part of a body of which so many bytes came before. Raises TooBusyError if there is no room for it."""
+        own = 0 if holder is None else self._of_holders[holder]
+        is_only_one = own == before  # it always has room, however little that of a tenant is
+        if self.held + size > self.limits.bodies_bytes or (own + size > self._most_of_holder and not is_only_one):
+            raise TooBusyError("Too many request bodies are arriving.", do="Send the same again.")
+        self.held += size
+        if holder is not None:
+            self._of_holders[holder] += size
+
+
+def _holder(request: Request) -> str | None:
+    """Whose share of memory the body of a request takes: a tenant, or strangers; None for keys of all tenants."""
+    caller: Caller | None = request.scope.get(CALLER)
+    return _STRANGERS if caller is None else caller.tenant
 
 
 def bodies_of(request: Request) -> BodyReader:
@@ -97,9 +124,10 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class BodyLimitRoute(APIRoute):
-    """A route that authenticates the caller before it reads the body, limits the body, and requires JSON.
+    """A route that authorizes and counts the caller before it reads the body, limits the body, and requires JSON.
 
-    FastAPI itself would read the body first. Raises what `BodyReader.read` raises, and BadQuestionError.
+    FastAPI itself would read the body first, and whoever sends broken ones would never be counted. Raises what
+    `authorize` and `BodyReader.read` raise, and BadQuestionError.
     """
 
     most_bytes: int | None = None
@@ -112,7 +140,7 @@ class BodyLimitRoute(APIRoute):
         async def check_and_handle(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
             for scope in required:
-                await authenticator.identify(request.headers.get("authorization"), scope, client_of(request.scope))
+                await authorize_once(request.scope, authenticator, request.headers.get("authorization"), scope)
             bodies = bodies_of(request)
             most = self.most_bytes or bodies.limits.request_bytes
             async with bodies.read(request, most, "Use several requests.") as body:

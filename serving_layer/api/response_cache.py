@@ -12,7 +12,7 @@ from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset.errors import GalateaError
-from serving_layer.api.caller import AUTHENTICATED_READER, READ, authorize
+from serving_layer.api.caller import AUTHORIZED, READ, authorize_once
 from serving_layer.api.conditional_requests import AnswerProvenance, requires_fresh
 from serving_layer.caching import ANY, if_none_match, keep
 from serving_layer.saved.shares import token_in
@@ -121,7 +121,7 @@ class ResponseCacheMiddleware:
         authenticator: Authenticator = app.state.authenticator
         answers: QueryService = app.state.answers
         try:
-            caller = scope[AUTHENTICATED_READER] = await authorize(scope, authenticator, headers.authorization, READ)
+            caller = await authorize_once(scope, authenticator, headers.authorization, READ)
             version = await answers.read_version(provenance.request, caller)
         except GalateaError:
             return None
@@ -153,7 +153,7 @@ class ResponseCacheMiddleware:
     def _put(self, url: Url, scope: Scope, start: Message, body: bytes) -> None:
         state = scope.get("state", {}) if scope["method"] == "GET" else {}
         provenance: AnswerProvenance | None = state.get("provenance")
-        caller: Caller | None = scope.get(AUTHENTICATED_READER)
+        caller: Caller | None = scope.get(AUTHORIZED, {}).get(READ)
         if provenance is None or caller is None or start["status"] not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             return
         key, place = provenance.version.key, (url, caller.visibility_scope)
