@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -216,12 +216,13 @@ async def read_upload(request: Request, token: str, max_bytes: int) -> tuple[For
         parser.spool_max_size = max_bytes  # it is in memory already, and is not written to a disk
         try:
             parsed = await parser.parse()
-        except MultiPartException as error:
+        except (MultiPartException, UnicodeError) as error:  # it may name an encoding that decodes nothing
             raise BadQuestionError("The form cannot be read.", do=OPEN_AGAIN) from error
         async with AsyncExitStack() as opened:
             for name, value in parsed.multi_items():
                 if isinstance(value, str):
-                    form.setdefault(name, []).append(value)
+                    text = value.encode(errors="replace").decode()  # some encodings give what is no character
+                    form.setdefault(name, []).append(text)
                 else:
                     opened.push_async_callback(value.close)
                     content = await value.read()
@@ -244,14 +245,22 @@ def is_encrypted(request: Request) -> bool:
 
     Of a form, the browser says so itself, in `Origin`; a proxy that encrypts need not be named for that.
     """
-    return "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
+    return "https" in (request.url.scheme, _origin_of(request).scheme)
 
 
 def is_same_origin(request: Request) -> bool:
     """Whether a form was sent by a page of this address."""
-    origin = urlsplit(request.headers.get("origin", ""))
+    origin = _origin_of(request)
     is_downgraded = request.url.scheme == "https" and origin.scheme != "https"
     return bool(origin.netloc) and origin.netloc == request.headers.get("host") and not is_downgraded
+
+
+def _origin_of(request: Request) -> SplitResult:
+    """What the browser says of where a form was sent from; without a scheme and a host if that is no address."""
+    try:
+        return urlsplit(request.headers.get("origin", ""))
+    except ValueError:
+        return urlsplit("")
 
 
 def _require_same_origin(request: Request) -> None:

@@ -243,6 +243,22 @@ def test_a_body_that_is_no_form_is_refused(operator: Browsing) -> None:
         assert operator.response("POST", PATH, headers | {"Content-Type": kind}, body).status_code in {403, 422}
 
 
+@pytest.mark.parametrize(
+    ("encoding", "token", "status"),
+    [("undefined", b"x", 422), ("unicode_escape", b"\\ud800", 403), ("utf-8", b"x", 403)],
+)
+def test_an_upload_in_an_encoding_that_gives_no_characters_is_refused(
+    operator: Browsing, encoding: str, token: bytes, status: int
+) -> None:
+    kind = f"multipart/form-data; boundary={BOUNDARY}; charset={encoding}"
+    head = b'Content-Disposition: form-data; name="token"'
+    body = b"--%b\r\n%b\r\n\r\n%b\r\n--%b--\r\n" % (BOUNDARY.encode(), head, token, BOUNDARY.encode())
+
+    response = operator.response("POST", PATH, {"Content-Type": kind, "Origin": ORIGIN}, body)  # type: ignore[arg-type]  # httpx takes bytes, too
+
+    assert response.status_code == status
+
+
 def test_hostile_names_stay_text(asking: Asking, operator: Browsing) -> None:
     name = '"><script>alert(1)</script>'
     asking.floor_plans.save("default", "7", image=read_image(png()), zones=read_lines(f"{name} 1 1 50 50", ()))

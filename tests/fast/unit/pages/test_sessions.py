@@ -492,7 +492,7 @@ def test_over_https_a_form_of_an_unencrypted_page_is_refused(asking: Asking) -> 
 
 
 @pytest.mark.parametrize(
-    "origin", [None, "null", "https://evil.example", "http://galatea.evil.example", "http://galatea:81"]
+    "origin", [None, "null", "https://evil.example", "http://galatea.evil.example", "http://galatea:81", "http://["]
 )
 @pytest.mark.parametrize("path", ["/login", "/logout", "/recomputes"])
 def test_a_form_from_elsewhere_is_refused(browsing: Browsing, path: str, origin: str | None) -> None:

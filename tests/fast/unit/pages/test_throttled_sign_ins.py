@@ -95,6 +95,13 @@ class Page:
         return status
 
 
+def test_an_origin_that_is_no_address_is_left_to_the_sign_in_page(asking: Asking) -> None:
+    page = Page(asking)
+
+    assert page.status(b"key=wrong", headers={"origin": "http://["}) == 401
+    assert page.bodies == [b"key=wrong"]
+
+
 def test_a_wrong_key_is_refused_without_the_whole_page_and_can_be_corrected(asking: Asking) -> None:
     page = Page(asking)
 
