@@ -37,8 +37,8 @@ READ: Scope = "read"
 AUDITED_SCOPES = frozenset({"configure", "operate"})
 """Requests with these scopes that change something are written to the audit log."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
-MAX_AUDITED = 64
-"""Characters of one detail of a form in the audit log."""
+MAX_AUDITED, MAX_AUDITED_PATH = 64, 500
+"""Characters of one detail of a form, and of a path, in the audit log, which only grows. No name of ours is as long."""
 _AUDITED_DETAILS = "galatea.audited_details"
 CALLER = "galatea.caller"
 """Key of the ASGI scope: the caller that was authorized, with whatever scope."""
@@ -167,7 +167,8 @@ async def is_still_authorized(request: Request, caller: Caller) -> bool:
 
 def audit_change(of: HTTPScope, caller: Caller) -> None:
     """Write the request to the audit log when its response begins. `authorize` does it where the scope is audited."""
-    act = f"{of['method']} {of['path']}"
+    path: str = of["path"]
+    act = f"{of['method']} {path if len(path) <= MAX_AUDITED_PATH else path[:MAX_AUDITED_PATH] + '...'}"
 
     def write(status: int) -> None:
         of["app"].state.audit(caller.name, " ".join((act, *of.get(_AUDITED_DETAILS, ()))), status)

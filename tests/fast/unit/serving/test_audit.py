@@ -49,6 +49,16 @@ def lines(home: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in written.read_text().splitlines()] if written.exists() else []
 
 
+def test_a_long_path_is_shortened(asking: Asking) -> None:
+    key, path = asking.keys.make("default"), "/v1/saved-views/" + "x" * 15_000
+
+    assert asking.response(path, method="DELETE", key=key).status_code == 422
+
+    [(_, act, status)] = asking.acts
+    assert status == 422
+    assert act == f"DELETE {path[:500]}..."
+
+
 def test_calls_over_rest_are_audited_with_key_and_status(asking: Asking) -> None:
     key = asking.keys.make("*", "operate")
 
