@@ -5,6 +5,7 @@
     SingleFlight        no cache: concurrent requests share one read that began after they arrived
     SharedRuns          likewise, and a run ends when nobody waits for it
     keep                puts a value into an LRU cache of `cachetools`
+    digest              a short key that stands for much
     etag, has, matches_any  entity tags of answers (RFC 9110)
 
 Entity tags are weak. The speed layer writes rows first and its positions after them, so two answers with the same
@@ -224,6 +225,14 @@ def retrieve_exception(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
+def digest(*parts: object) -> str:
+    """A short text that stands for all parts, for keys of caches: these count their values, and not what keys hold.
+
+    A request may name thousands of SKUs, and the version of an answer has the progress of every store.
+    """
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=_DIGEST_BYTES).hexdigest()
+
+
 def etag(request: tuple[object, ...], scope: str, version: Hashable, fingerprint: str) -> str:
     """The entity tag of the answer to a request. It is a hash.
 
@@ -233,8 +242,7 @@ def etag(request: tuple[object, ...], scope: str, version: Hashable, fingerprint
         version: what the answer is computed from; see `ReadVersion.key`.
         fingerprint: of the code that answers; see `Catalogue.fingerprint`.
     """
-    encoded = msgspec.json.encode((request, scope, version, fingerprint))
-    return f'W/"{hashlib.blake2b(encoded, digest_size=_DIGEST_BYTES).hexdigest()}"'
+    return f'W/"{digest(request, scope, version, fingerprint)}"'
 
 
 def if_none_match(sent: Sequence[str], tag: str) -> bool:

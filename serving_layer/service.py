@@ -21,7 +21,7 @@ from master_dataset.errors import CassandraUnavailableError, GalateaError, Unkno
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
-from serving_layer.caching import SharedCache
+from serving_layer.caching import SharedCache, digest
 from serving_layer.errors import BadQuestionError, TooManyStoresError, not_offered
 from serving_layer.fair_semaphore import BoundedFairSemaphore, FairSemaphore
 from serving_layer.index import answer as index_answer
@@ -65,8 +65,8 @@ from views.core.local_time import BusinessDays, round_down
 Request = MetricRequest | IndexRequest | CellsRequest | SensorsRequest
 
 DAY_STARTS_KEPT = 1024
-BODIES_KEPT = 64 * 1024 * 1024
-"""Bytes of cached bodies."""
+BODIES_KEPT, BODY_OVERHEAD = 64 * 1024 * 1024, 500
+"""Bytes of cached bodies, and what each one counts beside its own."""
 LONG_AT_ONCE, LONG_OF_TENANT = 4, 2
 """How many long answers are computed at once, and of one tenant: all share a processor with the short ones."""
 RECEIPTS_AT_ONCE = 2
@@ -132,7 +132,7 @@ class QueryService:
         )
         self._visible_speed = VisibleSpeed(readers.speed, clocks.monotonic)
         self.merged_cells = MergedCells(readers, speed_ttl)
-        self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
+        self._bodies: SharedCache[str, bytes] = SharedCache(BODIES_KEPT, lambda body: len(body) + BODY_OVERHEAD)
         self._now, self._sleep = clocks.now, clocks.sleep
         self._day_starts: LRUCache[Hashable, int] = LRUCache(DAY_STARTS_KEPT)
         self._long = BoundedFairSemaphore(
@@ -457,7 +457,8 @@ class QueryService:
             await self._refuse_collected(version.snapshot)
             return made
 
-        return await self._bodies.get((request, caller.visibility_scope, version.key), checked)
+        key = digest(type(request).__name__, request, caller.visibility_scope, version.key)
+        return await self._bodies.get(key, checked)
 
     async def _refuse_collected(self, snapshot: ReadSnapshot) -> None:
         """PublicationCollectedError if its cells were deleted while they were read: some may have been gone."""

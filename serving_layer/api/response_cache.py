@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
     from serving_layer.keys.key import Caller
     from serving_layer.service import QueryService
+    from serving_layer.service import Request as AnswerRequest
 
 MAX_BYTES = 64 * 1024 * 1024
 """Of all cached responses. JSON bodies are the same objects that `QueryService` caches, so they are held once."""
-MAX_URLS = 10_000
+MAX_REQUEST_BYTES, REQUEST_FACTOR = 32 * 1024 * 1024, 16
+"""Of all requests that are known by their addresses, and how many times as much memory as its query string each needs:
+short ids take the most."""
 OVERHEAD_BYTES = 2_000
-"""Of a cached response, in addition to its body."""
+"""Of a cached response or request, in addition to its body or query string."""
 EVENTS = "/v1/events/"
 """Sending events never changes what a cached response depends on."""
 _NOT_MODIFIED_HEADERS = frozenset({b"etag", b"cache-control", b"vary"})
@@ -83,6 +86,13 @@ class RequestHeaders(NamedTuple):
         return cls(authorization, if_none_match, bypass or ANY in if_none_match)
 
 
+class _Known(NamedTuple):
+    """The request that an address asks. `size`: bytes that count towards `MAX_REQUEST_BYTES`."""
+
+    request: "AnswerRequest"
+    size: int
+
+
 class ResponseCacheMiddleware:
     """Responds from the cache while the data is unchanged, and caches the responses of routes that allow it.
 
@@ -92,7 +102,7 @@ class ResponseCacheMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         """`app`: the inner application."""
         self._app = app
-        self._provenance: LRUCache[Url, AnswerProvenance] = LRUCache(MAX_URLS)
+        self._requests: LRUCache[Url, _Known] = LRUCache(MAX_REQUEST_BYTES, getsizeof=lambda known: known.size)
         self._responses: LRUCache[tuple[Url, str], CachedResponse] = LRUCache(
             MAX_BYTES, getsizeof=lambda cached: cached.size
         )
@@ -103,8 +113,8 @@ class ResponseCacheMiddleware:
             await self._app(scope, receive, send)
             return
         url = (scope["path"], scope["query_string"])
-        provenance = self._provenance.get(url) if scope["method"] == "GET" else None
-        messages = None if provenance is None else await self._cached(url, provenance, scope)
+        known = self._requests.get(url) if scope["method"] == "GET" else None
+        messages = None if known is None else await self._cached(url, known.request, scope)
         if messages is None:
             await self._app(scope, receive, self._caching(url, scope, send))
             if "provenance" not in scope.get("state", {}):
@@ -113,7 +123,7 @@ class ResponseCacheMiddleware:
         for message in messages:
             await send(message)
 
-    async def _cached(self, url: Url, provenance: AnswerProvenance, scope: Scope) -> Iterable[Message] | None:
+    async def _cached(self, url: Url, request: "AnswerRequest", scope: Scope) -> Iterable[Message] | None:
         """The current response for this caller. None: the route has to respond, or to report the error."""
         headers, app = RequestHeaders.of(scope), scope["app"]
         if headers.bypass or token_in(headers.authorization) is not None:  # the route knows what a shared page may ask
@@ -122,7 +132,7 @@ class ResponseCacheMiddleware:
         answers: QueryService = app.state.answers
         try:
             caller = await authorize_once(scope, authenticator, headers.authorization, READ)
-            version = await answers.read_version(provenance.request, caller)
+            version = await answers.read_version(request, caller)
         except GalateaError:
             return None
         cached = self._responses.get((url, caller.visibility_scope))
@@ -162,7 +172,7 @@ class ResponseCacheMiddleware:
         if not is_whole and known is not None and known.key == key:
             return
         tag = next(value.decode("latin-1") for name, value in start["headers"] if name == b"etag")
-        keep(self._provenance, url, provenance)
+        keep(self._requests, url, _Known(provenance.request, len(url[1]) * REQUEST_FACTOR + OVERHEAD_BYTES))
         size = len(body) + len(url[1]) + OVERHEAD_BYTES
         response = CachedResponse(key, tag, scope.get("route"), start["headers"], body if is_whole else None, size)
         keep(self._responses, place, response)

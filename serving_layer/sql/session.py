@@ -31,7 +31,7 @@ from master_dataset.errors import (
 )
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
-from serving_layer.caching import SharedRuns, keep
+from serving_layer.caching import SharedRuns, digest, keep
 from serving_layer.errors import CellMissingError, NotYetError, PublicationCollectedError
 from serving_layer.fair_semaphore import FairSemaphore
 from serving_layer.keys.key import Caller
@@ -130,22 +130,21 @@ class Snapshot:
     settled: MergedCells | None = None
     demand: Demand | None = None
     masters: dict[str, ProductMaster | None] = field(default_factory=dict)
-    tables: LRUCache[Hashable, pa.Table] = field(
+    tables: LRUCache[str, pa.Table] = field(
         default_factory=lambda: LRUCache(BYTES_OF_TRANSACTION, getsizeof=table_size)
     )
 
 
 class _Cached(NamedTuple):
-    """A result in the cache. `sql`: for DuckDB, which is part of its key."""
+    """A result in the cache."""
 
     result: QueryResult
-    sql: str
 
     @property
     def size(self) -> int:
         rows = self.result.rows
         held = rows.size if isinstance(rows, HeldRows) else _BYTES_OF_VALUE * len(rows) * len(self.result.columns or ())
-        return _BYTES_OF_RESULT + len(self.sql) + held
+        return _BYTES_OF_RESULT + held
 
 
 class Sessions:
@@ -163,8 +162,8 @@ class Sessions:
         most, most_of_tenant = self.limits.statements, max(1, self.limits.statements - 1)
         self.execution, self.planning = FairSemaphore(most, most_of_tenant), FairSemaphore(most, most_of_tenant)
         """Of statements that run, and of those that are prepared. One that runs may have to be planned again."""
-        self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=table_size)
-        self.results: LRUCache[Hashable, _Cached] = LRUCache(RESULT_BYTES, getsizeof=lambda each: each.size)
+        self.cached: LRUCache[str, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=table_size)
+        self.results: LRUCache[str, _Cached] = LRUCache(RESULT_BYTES, getsizeof=lambda each: each.size)
         self.shared: SharedRuns[QueryResult] = SharedRuns()
         self.held = ResultMemory(self.limits.held_bytes)
         self._columns: LRUCache[Hashable, Sequence[Column]] = LRUCache(STATEMENTS_CACHED)
@@ -582,7 +581,7 @@ class Session:
                 found = await other._planned_now(statement, parameters) if waited else (planned, snapshot, relations)
                 result = await other._run(statement, *found)
             if (key := other._key_of_result(statement, *found[:2])) and len(result.rows) <= ROWS_CACHED:
-                keep(self._sessions.results, key, _Cached(result, found[0].sql))
+                keep(self._sessions.results, key, _Cached(result))
             return result
 
         return await self._sessions.shared.read(same, run)
@@ -600,14 +599,14 @@ class Session:
         """What a statement depends on beside its text and what it reads."""
         return self._user, repr(parameters), tuple(sorted(self._settings.values.items()))
 
-    def _key_of_result(self, statement: Query, planned: Plan, snapshot: Snapshot) -> Hashable | None:
+    def _key_of_result(self, statement: Query, planned: Plan, snapshot: Snapshot) -> str | None:
         """All that a result depends on; None if there is more, or an equal statement can have another result."""
         is_of_version = planned.uses and all(use.table.is_of_version for use in planned.uses)
         if self._transaction != "idle" or statement.explains or not is_of_version or is_volatile(planned.query):
             return None
         tables = tuple((id(use.table), use.columns) for use in planned.uses)
         zone = self._settings.get(TIMEZONE)
-        return self._caller.visibility_scope, snapshot.version.key, planned.sql, tables, zone
+        return digest(self._caller.visibility_scope, snapshot.version.key, planned.sql, tables, zone)
 
     async def _run(self, statement: Query, planned: Plan, snapshot: Snapshot, relations: Relations) -> QueryResult:
         needed = await self._needed(planned, relations)
@@ -700,14 +699,15 @@ class Session:
 
     async def _table(self, table: Table, needed: Needed, reading: Reading, snapshot: Snapshot) -> pa.Table:
         """The rows that are needed, as they were read before in this transaction or of an equal version."""
-        key = table.name, needed.key, reading.cells.last_micro_batch
+        key = digest(table.name, needed.key, reading.cells.last_micro_batch)
+        shared = digest(self._caller.visibility_scope, snapshot.version.key, key)
         known = snapshot.tables.get(key)
         if known is None and table.is_of_version and self._transaction == "idle":
-            known = self._sessions.cached.get((self._caller.visibility_scope, snapshot.version.key, key))
+            known = self._sessions.cached.get(shared)
         if known is None:
             known = await table.read(reading, needed)
             if table.is_of_version and self._transaction == "idle":
-                keep(self._sessions.cached, (self._caller.visibility_scope, snapshot.version.key, key), known)
+                keep(self._sessions.cached, shared, known)
         keep(snapshot.tables, key, known)
         return known
 

@@ -34,6 +34,8 @@ MOST_TEXT_BYTES = 128_000_000
 """Of texts that a statement gathers before DuckDB, which limits its own memory, has them. They are in it twice."""
 STORES_AT_ONCE = 8
 """How many stores of a table are read side by side."""
+_OVERHEAD_BYTES = 1_000
+"""What a table and each of its columns take beside their values."""
 PRECISION = 38
 LEAST_DIGITS = 2
 
@@ -80,8 +82,8 @@ class Needed:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for equal needs, and hashable."""
-        return self.columns, self.span, frozenset(self.values.items())
+        """Equal for equal needs, and of what JSON can say."""
+        return self.columns, self.span, sorted((name, sorted(values)) for name, values in self.values.items())
 
 
 class RowBudget:
@@ -254,8 +256,8 @@ async def store_by_store(
 
 
 def table_size(table: pa.Table) -> int:
-    """Bytes, for caches."""
-    return max(1, int(table.nbytes))
+    """Bytes, for caches. Also of a table without rows: statements may read any number of those."""
+    return int(table.nbytes) + _OVERHEAD_BYTES * (1 + table.num_columns)
 
 
 def empty_table(columns: Sequence[TableColumn]) -> pa.Table:
