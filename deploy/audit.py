@@ -117,7 +117,7 @@ class Audit:
         Raises:
             OperatorError: The line could not be written, so that the command must not run; never of ALWAYS_POSSIBLE.
         """
-        if not _named(words, CHANGES) or "--help" in words:
+        if not changes_something(words):
             return None
         entry = CommandEntry(self, _user(), _ADDRESS.sub(r"://\1/...", " ".join(words)), uuid4().hex[:12])
         try:
@@ -182,9 +182,25 @@ def outcome_of(status: int) -> str:
     return REFUSED if status < HTTPStatus.INTERNAL_SERVER_ERROR else FAILED
 
 
-def _named(words: Sequence[str], commands: Collection[str]) -> bool:
-    """Whether a command line names one of these commands, of one word or two."""
-    return " ".join(words[:1]) in commands or " ".join(words[:2]) in commands
+def changes_something(words: Sequence[str]) -> bool:
+    """Whether a command line names one of `CHANGES` and is to run it.
+
+    `--help` right behind the name shows the help. Further behind, it may be the value of an option.
+    """
+    named = _named(words, CHANGES)
+    place = len(named.split())
+    return bool(named) and _plain(words)[place : place + 1] != ["--help"]
+
+
+def _named(words: Sequence[str], commands: Collection[str]) -> str:
+    """The one of these commands, of one word or two, that a command line names; empty if it names none."""
+    plain = _plain(words)
+    return next((name for name in (" ".join(plain[:2]), " ".join(plain[:1])) if name in commands), "")
+
+
+def _plain(words: Sequence[str]) -> Sequence[str]:
+    """Without `--`, which may stand before a command and between its words."""
+    return [word for word in words if word != "--"]
 
 
 def _user() -> str:

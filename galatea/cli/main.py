@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from deploy.audit import CHANGES, begin_command, end_command
+from deploy.audit import begin_command, changes_something, end_command
 from deploy.console import is_terminal, print_error, print_problem
 from deploy.process import (
     arm_failpoints,
@@ -230,7 +230,7 @@ def _end(error: GalateaError) -> NoReturn:
 
 def audit(words: Sequence[str]) -> None:
     """Record a command that changes something before it runs, so that one that is killed is recorded as well."""
-    if " ".join(words[:1]) in CHANGES or " ".join(words[:2]) in CHANGES:
+    if changes_something(words):
         from deploy.sections import PathSettings
 
         begin_command(PathSettings.read({}).resolved().home, words)

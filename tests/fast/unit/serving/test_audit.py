@@ -127,6 +127,11 @@ def test_lines_are_added_and_only_their_owner_may_read_them(tmp_path: Path) -> N
         (["status", "--json"], []),
         ([], []),
         (["rebuild", "--help"], []),
+        (["keys", "revoke", "--help"], []),
+        # What follows an option is its value, and `--` may stand anywhere.
+        (["rollback", "3", "--why", "--help"], ["rollback 3 --why --help"]),
+        (["--", "keys", "revoke", "5f0c"], ["-- keys revoke 5f0c"]),
+        (["keys", "--", "revoke", "5f0c"], ["keys -- revoke 5f0c"]),
         # Of an address only its host: the path is often a secret.
         (
             ["webhooks", "add", "https://hooks.example/T1/s3cret?t=s3cret", "--tenant", "acme"],
