@@ -60,6 +60,8 @@ SETTINGS: Mapping[str, str] = {
 """Sent to every client at its login, with its user and time zone."""
 MESSAGE_COST = 100
 """Bytes of memory that a message takes besides its content."""
+MOST_OPENINGS = 3
+"""Messages until a login begins: a request for each kind of encryption, and the one that begins it."""
 LINGER_SECONDS = 5.0
 """How long the last message of a closed connection may take to leave."""
 PENDING = 100
@@ -276,10 +278,16 @@ class Connection(asyncio.Protocol):
         except ProtocolError as error:
             self._end = error
             self._incoming.clear()
-        if self._queued > self._limits.message_bytes and not self._is_paused:
+        if self._queued > self._most_queued and not self._is_paused:
             self._transport.pause_reading()
             self._is_paused = True
         self._wake()
+
+    @property
+    def _most_queued(self) -> int:
+        """Bytes of messages that may wait: a login has two short ones, and strangers hold no more."""
+        has_logged_in = self._most_bytes != STARTUP_BYTES
+        return self._limits.message_bytes if has_logged_in else 2 * STARTUP_BYTES
 
     def _message_end(self, at: int) -> int | None:
         """Where the message that begins there ends; None if it has not arrived yet. ProtocolError."""
@@ -445,7 +453,7 @@ class Connection(asyncio.Protocol):
 
     async def _opening(self) -> Startup | None:
         """Read the first message; None if it was a cancel request, which has no answer."""
-        while True:
+        for _ in range(MOST_OPENINGS):
             _, body = await self._receive()
             opening = read_opening(body)
             if isinstance(opening, Startup):
@@ -457,6 +465,7 @@ class Connection(asyncio.Protocol):
                 await self._encrypt(self._server.tls)
             else:
                 await self._write(ENCRYPTION_REFUSED)
+        raise ProtocolError("A client asks for TLS once, and for GSS encryption once.")
 
     async def _encrypt(self, tls: ssl.SSLContext) -> None:
         """Continue with TLS. Whatever arrived before the handshake could have been sent by anybody."""

@@ -435,6 +435,38 @@ def test_the_network_with_most_connections_without_a_login_loses_one() -> None:
     assert asyncio.run(crowd()) == [1, 2]
 
 
+def test_encryption_is_asked_for_twice_at_most(shared: RunningServer) -> None:
+    with shared.raw() as client:
+        client.send(ENCRYPTION_WANTED * 3)
+
+        assert client.byte() + client.byte() + client.byte() == b"NNN"
+        kind, body = client.receive()
+
+    assert (kind, fields(body)["C"]) == (b"E", "08P01")
+
+
+def test_few_messages_are_kept_of_whoever_has_not_logged_in() -> None:
+    async def pauses() -> int:
+        server = SqlServer(None, None)  # type: ignore[arg-type]  # nobody logs in
+        transport = SimpleNamespace(
+            set_write_buffer_limits=lambda **_: None,
+            get_extra_info=lambda _: ("192.0.2.1", 1),
+            pause_reading=lambda: paused.append(True),
+            is_closing=lambda: False,
+            close=lambda: None,
+            abort=lambda: None,
+        )
+        paused: list[bool] = []
+        connection = Connection(server)
+        connection.connection_made(transport)  # type: ignore[arg-type]  # what it needs of one
+        connection.data_received(startup() + message(b"H") * 300)
+        connection.abort("the test is over")
+        await connection._task  # noqa: SLF001 - ends now
+        return len(paused)
+
+    assert asyncio.run(pauses()) == 1
+
+
 def test_a_login_that_does_not_come_ends() -> None:
     with running_server(ServerLimits(startup_seconds=0.05)) as running, running.raw() as client:
         client.send(startup())
