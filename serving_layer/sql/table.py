@@ -257,7 +257,7 @@ async def store_by_store(
 
 def table_size(table: pa.Table) -> int:
     """Bytes, for caches. Also of a table without rows: statements may read any number of those."""
-    return int(table.nbytes) + _OVERHEAD_BYTES * (1 + table.num_columns)
+    return int(table.nbytes) + _OVERHEAD_BYTES * (1 + int(table.num_columns))
 
 
 def empty_table(columns: Sequence[TableColumn]) -> pa.Table:
