@@ -49,7 +49,10 @@ from views.core import View
 from views.core.local_time import ONE_DAY, round_down
 
 SNAPSHOTS_KEPT, SCOPES_KEPT = 4, 1000
-"""Snapshots of which a process keeps the progress of stores, and visibility scopes whose part of it."""
+"""Snapshots of which a process keeps the progress of stores, and visibility scopes whose stores it knows."""
+PROGRESS_KEPT, PROGRESS_OVERHEAD = 100_000, 100
+"""How many stores' progress is kept over all scopes, and as how many stores each scope and snapshot counts beside its
+own: a chain of thousands of stores has as many in each, and another snapshot every second."""
 CLOCK_SECONDS = 1.0
 """How old the time may be up to which the speed layer has read everything."""
 
@@ -329,7 +332,7 @@ class VisibleSpeed:
         self._read_through = RefreshAheadCache(speed.read_through, CLOCK_SECONDS, clock)
         self._visible: LRUCache[Hashable, tuple[str, ...] | None] = LRUCache(SCOPES_KEPT)
         self._read: SharedCache[Hashable, _Counted | None] = SharedCache(SNAPSHOTS_KEPT)
-        self._own: SharedCache[Hashable, VisibleProgress | None] = SharedCache(SCOPES_KEPT)
+        self._own: SharedCache[Hashable, VisibleProgress | None] = SharedCache(PROGRESS_KEPT, _progress_size)
 
     async def of(
         self, snapshot: ReadSnapshot, registry: str, stores: Mapping[str, Store], caller: Caller
@@ -381,6 +384,10 @@ class VisibleSpeed:
             own = tuple(sorted(id_ for id_, store in stores.items() if caller.sees(store)))
             keep(self._visible, key, None if len(own) == len(stores) else own)
         return self._visible[key]
+
+
+def _progress_size(progress: VisibleProgress | None) -> int:
+    return PROGRESS_OVERHEAD + (len(progress.stores) if progress else 0)
 
 
 def _window_of(at: datetime) -> datetime:

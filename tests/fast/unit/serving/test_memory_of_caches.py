@@ -1,16 +1,22 @@
 """What is kept of answers is bounded by what it takes, also if requests are long and their answers short."""
 
+import asyncio
 import gc
 import tracemalloc
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
 from master_dataset.registry.stores import Store
 from serving_layer.api import response_cache
+from serving_layer.keys.key import Caller
+from serving_layer.store.readers import Claim, GenerationProgress, Position, StoreProgress
+from serving_layer.store.snapshot import ReadSnapshot, VisibleSpeed
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 from tests.support.world_sql import AskingSql
+from views.control.publication import Pointer
 
 SKUS, REQUESTS = 1_000, 8
 DAY = "from=2026-11-21&to=2026-11-22"
@@ -51,6 +57,34 @@ def test_a_request_for_many_skus_is_not_kept_with_its_short_answer(
         assert len(asking.response(f"/v1/metrics/sku_units?{DAY}&sku={skus}").content) < 1_000
 
     assert kept_by(ask) < 20_000
+
+
+def test_the_progress_of_a_large_chain_is_kept_of_few_snapshots() -> None:
+    stores = {str(number): Store(id=str(number), timezone="UTC", tenant="chain") for number in range(5_000)}
+    stores["other"] = Store(id="other", timezone="UTC", tenant="other")
+    at, chain = datetime(2026, 11, 21, tzinfo=UTC), Caller("a test", "chain", frozenset({"read"}))
+
+    class Speed:
+        async def claim(self, _: int) -> Claim:
+            return Claim(10**6, {})
+
+        async def progress(self, _: int) -> GenerationProgress:
+            return GenerationProgress({id_: StoreProgress(2, at.replace(hour=1)) for id_ in stores}, 0, 10**6)
+
+        async def read_through(self) -> datetime:
+            return at
+
+    visible = VisibleSpeed(Speed(), lambda: 0.0)  # type: ignore[arg-type]  # what it reads of one
+
+    async def snapshots(number: int) -> None:
+        for position in range(10):
+            positions = (Position("pos_transactions", 0, 100 * number + position, at),)
+            seen = await visible.of(ReadSnapshot(Pointer(1, at, "m", 1, {}), positions, ()), "v1", stores, chain)
+            assert seen.visible is not None
+            assert len(seen.visible.stores) == 5_000
+
+    with asyncio.Runner() as runner:
+        assert kept_by(lambda number: runner.run(snapshots(number))) < 4_000_000  # each snapshot has a million bytes
 
 
 def test_a_statement_with_many_values_is_not_kept_with_a_table_without_rows(world: World) -> None:
