@@ -153,7 +153,7 @@ async def list_alert_rules(query: Whose, alerting: AlertingOf, caller: Reader) -
     replace or remove it.
     """
     tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
-    found = await alerting.in_thread(lambda rules: rules.listed(tenant))
+    found = await alerting.in_thread(tenant, lambda rules: rules.listed(tenant))
     return _answer(AlertRuleList([entry.response() for entry in found], alerting.rules.most))
 
 
@@ -161,7 +161,7 @@ async def list_alert_rules(query: Whose, alerting: AlertingOf, caller: Reader) -
 async def get_alert_rule(id: RuleId, query: Whose, alerting: AlertingOf, caller: Reader) -> Response:  # noqa: A002 - the name in the path
     """The current version of a rule. To change it, send its `ETag` in `If-Match`."""
     tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
-    return _entry(await alerting.in_thread(lambda rules: rules.one(tenant, id)))
+    return _entry(await alerting.in_thread(tenant, lambda rules: rules.one(tenant, id)))
 
 
 @router.get("/alert-rules/{id}/versions", operation_id="list_alert_rule_versions", responses=returns(AlertRuleVersions))
@@ -173,7 +173,7 @@ async def list_alert_rule_versions(
 ) -> Response:
     """All versions of a rule, newest first, also of a `removed` one. `next` is null on the last page."""
     tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
-    found = await alerting.in_thread(lambda rules: rules.history(tenant, id))
+    found = await alerting.in_thread(tenant, lambda rules: rules.history(tenant, id))
     rest = [entry for entry in found if query.before is None or entry.version < query.before]
     page = rest[: query.limit]
     following = page[-1].version if len(rest) > query.limit else None
@@ -196,7 +196,7 @@ async def preview_alert_rule(
     """
     author = await _author(caller, query, answers)
     said = await rule_in(request)
-    return _answer(await alerting.in_thread(lambda rules: preview(rules, author, said)))
+    return _answer(await alerting.in_thread(author.tenant, lambda rules: preview(rules, author, said)))
 
 
 @router.post(
@@ -215,7 +215,7 @@ async def create_alert_rule(
     """
     author = await _author(by, query, answers)
     said = await rule_in(request)
-    entry = await alerting.in_thread(lambda rules: rules.create(author, said))
+    entry = await alerting.in_thread(author.tenant, lambda rules: rules.create(author, said))
     made = _entry(entry, HTTPStatus.CREATED)
     made.headers["Location"] = f"{router.prefix}/alert-rules/{entry.id}"
     return made
@@ -243,7 +243,7 @@ async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
     seen = expected(if_match)
     author = await _author(by, query, answers)
     said = await rule_in(request)
-    return _entry(await alerting.in_thread(lambda rules: rules.replace(author, id, said, seen)))
+    return _entry(await alerting.in_thread(author.tenant, lambda rules: rules.replace(author, id, said, seen)))
 
 
 @router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses=returns_rule("The rule is deleted."))
@@ -257,7 +257,7 @@ async def remove_alert_rule(
     """Remove a rule. Needs the scope `configure` and `If-Match`. Its versions and alerts stay readable."""
     seen = expected(if_match)
     tenant = tenant_of(by, query.tenant, DEFAULT_TENANT)
-    return _entry(await alerting.in_thread(lambda rules: rules.remove(tenant, id, seen)))
+    return _entry(await alerting.in_thread(tenant, lambda rules: rules.remove(tenant, id, seen)))
 
 
 async def _author(caller: Reader, query: TenantQuery, answers: AnswersOf) -> RuleAuthor:

@@ -61,7 +61,7 @@ async def get_new(
 async def get_rule(visit: ConfigurerVisit, id_: str, tenant: Tenant = "", kind: str = "level") -> Response:
     """The form of a rule. `kind`: of the rule that replaces an unreadable one."""
     owner = _tenant(visit, tenant)
-    entry = await visit.alerting.in_thread(lambda rules: rules.one(owner, id_))
+    entry = await visit.alerting.in_thread(owner, lambda rules: rules.one(owner, id_))
     return await _form_page(visit, _fields_of_entry(entry, kind), owner)
 
 
@@ -75,15 +75,15 @@ async def post_rule(visit: ConfigurerVisit) -> Response:
     author = RuleAuthor(tenant, stores)
     try:
         if action == "remove":
-            await visit.alerting.in_thread(lambda rules: rules.remove(tenant, form.text("id"), _version(form)))
+            await visit.alerting.in_thread(tenant, lambda rules: rules.remove(tenant, form.text("id"), _version(form)))
             return _back_to_rules(visit, tenant, "removed")
         rule = _rule(form)
         if "id" not in rule:
-            rule["id"] = await visit.alerting.in_thread(lambda rules: _free_id(rules, tenant, rule))
+            rule["id"] = await visit.alerting.in_thread(tenant, lambda rules: _free_id(rules, tenant, rule))
         if action == "save":
-            await visit.alerting.in_thread(lambda rules: _save(rules, author, rule, _version(form)))
+            await visit.alerting.in_thread(tenant, lambda rules: _save(rules, author, rule, _version(form)))
             return _back_to_rules(visit, tenant, "saved")
-        tried = await visit.alerting.in_thread(lambda rules: preview(rules, author, rule))
+        tried = await visit.alerting.in_thread(tenant, lambda rules: preview(rules, author, rule))
     except GalateaError as error:
         return await _form_page(visit, fields, tenant, error=error)
     fired = await _fired(visit, tried.rule, [store for store in stores.values() if store.tenant == tenant])

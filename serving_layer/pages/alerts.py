@@ -73,7 +73,7 @@ async def get_alerts(visit: ReaderVisit, query: Annotated[AlertsPageFilter, Quer
     if query.store:
         await visit.queries.store(query.store)
     tenant = tenant_of(visit.visitor.caller, query.tenant or None, DEFAULT_TENANT)
-    rules = await visit.alerting.in_thread(lambda rules: rules.listed(tenant))
+    rules = await visit.alerting.in_thread(tenant, lambda rules: rules.listed(tenant))
     values = {
         "query": query,
         "tenant": tenant,

@@ -1,5 +1,7 @@
 """Rules of alerts over REST: each tenant its own, each change a version, and nobody overwrites anybody."""
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store
 from serving_layer.alerts import rules as alerting
+from serving_layer.alerts.rules import AlertService
+from serving_layer.errors import TooBusyError
 from tests.fast.unit.alerts.test_refused_rules import REFUSED
 from tests.support import World
 from tests.support.world_api import MOST_RULES, OPERATOR_KEY, Asking, Body
@@ -284,6 +288,26 @@ def test_while_the_store_is_away_everything_about_rules_is_503(asking: Asking) -
 
     assert sent(asking, "GET")[0] == 503
     assert sent(asking, "POST", QUEUE)[0] == 503
+
+
+def test_a_tenant_leaves_room_for_the_rules_of_others() -> None:
+    goes_on, service = threading.Event(), AlertService(None, None)  # type: ignore[arg-type]  # nothing is read
+
+    async def outcomes() -> list[bool]:
+        def work(_: object) -> bool:
+            return goes_on.wait(10)
+
+        own = [asyncio.ensure_future(service.in_thread("acme", work)) for _ in range(alerting.MAX_WAITING)]
+        await asyncio.sleep(0.01)
+        other = asyncio.ensure_future(service.in_thread("default", lambda _: True))
+        await asyncio.sleep(0.01)
+        goes_on.set()
+        found = await asyncio.gather(*own, other, return_exceptions=True)
+        return [not isinstance(each, TooBusyError) for each in found]
+
+    *own, other = asyncio.run(outcomes())
+    assert other
+    assert own.count(True) == 12
 
 
 def test_more_questions_about_rules_than_a_process_takes_are_refused(
