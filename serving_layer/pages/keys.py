@@ -8,6 +8,7 @@ from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
 from master_dataset.errors import GalateaError
+from master_dataset.fields import ID_BYTES
 from serving_layer.api.caller import audit_details
 from serving_layer.api.parameters import DEFAULT_TENANT
 from serving_layer.errors import BadQuestionError
@@ -15,6 +16,7 @@ from serving_layer.keys.key import SCOPES, Key, Scope, checked_name_of_key, chec
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import gettext_noop
 from serving_layer.pages.routing import Form, OperatorVisit, Visit, page_router
+from serving_layer.saved.addresses import readable
 
 router = page_router()
 PATH = "/keys"
@@ -27,7 +29,6 @@ SCOPE_TEXTS: dict[Scope, str] = {
     "operate": gettext_noop("recompute, roll back and fix dead letters; all tenants only"),
 }
 USUAL_DAYS, MAX_DAYS, MAX_DIGITS = 365, 3650, 4
-MAX_TEXT = 256
 ACTIVE, EXPIRED, REVOKED, UNSIGNED = (
     gettext_noop("active"),
     gettext_noop("expired"),
@@ -80,8 +81,9 @@ async def revoke_key(visit: OperatorVisit) -> Response:
 def _new_key(form: Form, now: datetime) -> tuple[str, Key]:
     """The text and the record of the key that the form describes. RequestError and UnknownNameError if it is wrong."""
     tenant, name, days = form.text("tenant") or DEFAULT_TENANT, form.text("name"), form.text("days") or str(USUAL_DAYS)
-    if len(tenant) > MAX_TEXT:
+    if len(tenant.encode()) > ID_BYTES:
         raise BadQuestionError(_("The tenant is too long."), do=_("Write a shorter one."))
+    readable(tenant, "tenant", ID_BYTES)  # as of the tenants of stores
     scopes = checked_scopes(tenant, form.get("scopes", []))
     if not scopes:
         raise BadQuestionError(_("A key needs at least one permission."), do=_("Choose what the key may do."))

@@ -39,6 +39,14 @@ def test_a_key_is_created_shown_once_and_opens_what_it_may(operator: Browsing) -
     assert found[1].split("_", 2)[2] not in page  # the secret may have underscores itself
 
 
+@pytest.mark.parametrize("tenant", ["acme\n\n12", "\u202eemca", "\u00e9" * 200])
+def test_a_key_is_of_a_tenant_that_stores_can_have(operator: Browsing, tenant: str) -> None:
+    response = operator.send("/keys", form_of="/keys", **{**NEW, "tenant": tenant})
+
+    assert response.status_code == 422
+    assert operator.asking.keys.kept == []
+
+
 def test_each_scope_says_all_that_it_allows(operator: Browsing) -> None:
     page = operator.words("/keys")
 
