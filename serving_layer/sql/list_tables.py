@@ -397,7 +397,7 @@ class AlertsTable(ListTable):
         """One row per alert."""
         rows = Rows(self.columns, needed)
         since, until = (at if isinstance(at, datetime) else None for at in needed.span)
-        since, until = max(since or UNIX_EPOCH, UNIX_EPOCH), min(until + MILLISECOND if until else END, END)
+        since, until = max(since or UNIX_EPOCH, UNIX_EPOCH), min(until or END, END - MILLISECOND) + MILLISECOND
         if since >= until:
             return rows.table()
         stores, states = needed.values.get(STORE), needed.values.get("state")

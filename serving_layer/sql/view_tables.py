@@ -9,7 +9,7 @@ summed, for statements that add up rows and divide then.
 import asyncio
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 from functools import cached_property
 from itertools import groupby
 from typing import Literal, NamedTuple
@@ -60,6 +60,9 @@ FINAL, PUBLICATION, PROVISIONAL = "final", "publication", "provisional"
 _ANY_DAY = ("2000-01-01", "2000-01-02")
 ROWS = "rows"
 """The id of the metric whose points are the rows of a table."""
+_FIRST_INSTANT = datetime.combine(FIRST_ANSWERED - 2 * ONE_DAY, time(), UTC)
+_LAST_INSTANT = datetime.combine(LAST_ANSWERED + 2 * ONE_DAY, time(), UTC)
+"""Beyond the days that are answered, in any time zone."""
 FILTER = "Filter `{time}` and `store`, as in `WHERE {time} >= current_date - interval '7 days'`."
 
 
@@ -400,5 +403,6 @@ def parts_of(span: Span, days: BusinessDays, with_cells: set[date], most: int) -
 def _day(at: date | datetime, days: BusinessDays) -> date:
     if not isinstance(at, datetime):
         return at
-    window = int(at.timestamp()) // STEP * STEP
+    within = min(max(at, _FIRST_INSTANT), _LAST_INSTANT)  # a calendar ends where BI tools say "always"
+    window = int(within.timestamp()) // STEP * STEP
     return days.day_of(window)

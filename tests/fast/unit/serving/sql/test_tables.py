@@ -51,6 +51,19 @@ def history() -> World:
     return world
 
 
+@pytest.mark.parametrize("last", ["9999-12-31", "9999-12-31 23:59:59.999999", "9999-12-31 23:59:59+00"])
+def test_a_bound_at_the_end_of_the_calendar_is_none(last: str) -> None:
+    """BI tools filter so where a range has no end."""
+    counted = ("sales_15m where start", "sales_hour where start", "sales_day where day", "alerts where raised_at")
+    with AskingSql(history()) as sql:
+        for table in (*counted, "receipts where happened_at"):
+            name, _, column = table.split()
+            [[whole]] = sql.rows(f"select count(*) from {name}")
+            assert sql.rows(f"select count(*) from {table} < timestamptz '{last}'") == [(whole,)]
+            assert sql.rows(f"select count(*) from {table} between '0001-01-01' and '{last}'") == [(whole,)]
+            assert sql.rows(f"select count(*) from {name} where {column} > '{last}'") == [(0,)]
+
+
 @pytest.mark.parametrize("at", ["1970-01-01T00:00:00Z", "1970-12-31T23:00:00Z"])
 def test_an_event_of_the_first_year_breaks_no_statement(at: str) -> None:
     """Of whatever tenant: the clock of a till without a battery begins in 1970."""
