@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from cachetools import LRUCache
@@ -30,9 +31,10 @@ from master_dataset.errors import (
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
-from serving_layer.caching import RefreshAheadCache, SharedCache, keep
+from serving_layer.caching import RefreshAheadCache, SharedCache, digest, keep
 from serving_layer.errors import DefinitionNotPublishedError, PublicationBehindError, PublicationCollectedError
 from serving_layer.keys.key import Caller
+from serving_layer.off_loop import off_loop
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.metrics import AsOf, Provenance
 from serving_layer.store.readers import (
@@ -64,12 +66,14 @@ class VisibleProgress(NamedTuple):
     read everything; it moves with the time, whoever sends. None if that is not known. `unfinished`: how far partitions
     were read, if the last micro-batch of one of these stores is not complete yet: answers from several views have its
     rows only then. Empty if all are complete. `kept_from`: the first micro-batch since when all progress is recorded.
+    `digest`: stands for all of it but the clock in the keys of thousands of cached answers.
     """
 
     stores: tuple[tuple[str, StoreProgress], ...]
     clock: datetime | None
-    unfinished: tuple[Position, ...] = ()
-    kept_from: int = 0
+    unfinished: tuple[Position, ...]
+    kept_from: int
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class ReadSnapshot:
     @property
     def movement(self) -> tuple[Hashable, ...]:
         """Equal as long as the speed layer has read no event that the caller may see."""
-        return self.positions if self.visible is None else self.visible
+        return self.positions if self.visible is None else (self.visible.digest, self.visible.clock)
 
     @property
     def as_of_at(self) -> datetime:
@@ -361,7 +365,8 @@ class VisibleSpeed:
             stores = tuple((store, known[store]) for store in visible if store in known)
             is_complete = all(progress.micro_batch <= read.last_complete for _, progress in stores)
             unfinished = () if is_complete else snapshot.positions
-            return VisibleProgress(stores, None, unfinished, kept_from)
+            moved = await off_loop(len(stores), partial(digest, stores, unfinished, kept_from))
+            return VisibleProgress(stores, None, unfinished, kept_from, moved)
 
         progress = await self._own.get((caller.visibility_scope, registry, *at), own)
         if progress is None:

@@ -82,6 +82,7 @@ def test_the_progress_of_a_large_chain_is_kept_of_few_snapshots() -> None:
             seen = await visible.of(ReadSnapshot(Pointer(1, at, "m", 1, {}), positions, ()), "v1", stores, chain)
             assert seen.visible is not None
             assert len(seen.visible.stores) == 5_000
+            assert len(repr(seen.movement)) < 200  # part of the key of each answer
 
     with asyncio.Runner() as runner:
         assert kept_by(lambda number: runner.run(snapshots(number))) < 4_000_000  # each snapshot has a million bytes
