@@ -159,6 +159,7 @@ RIGHTS: Mapping[str, Rights] = {
             "api_keys",
             "alert_audits",
             "lag",
+            "leases",
             "secrets_key",
         ),
         writes=(RELEASES,),

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from deploy.batch import create_recompute, job_of, ledgers_of, rollback_of, verification_of
+from deploy.local.rights import RIGHTS
 from deploy.services import sql
 from deploy.settings import Settings
 from galatea.cli.compact import compact
@@ -42,3 +43,10 @@ def test_nothing_else_works_with_the_tables(attempt: str, monkeypatch: pytest.Mo
 
     with pytest.raises(OperatorError, match="a restore of the backup `b1` is running"):
         ATTEMPTS[attempt]()
+
+
+@pytest.mark.parametrize("process", ["archive", "speed", "alerts", "dispatcher", "api", "sql", "batch"])
+def test_every_process_may_read_whether_a_backup_is_being_restored(process: str) -> None:
+    rights = RIGHTS[process]
+
+    assert "leases" in {*rights.reads, *rights.writes}
