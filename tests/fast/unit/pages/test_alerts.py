@@ -389,3 +389,12 @@ def test_a_form_does_not_remove_a_rule_of_a_tenant_whose_name_begins_with_its_ow
 
     assert refused.status_code == 404
     assert [(each.id, bool(each.body)) for each in asking.versions.rows] == [("acme/east/queue", True)]
+
+
+@pytest.mark.parametrize("version", ["1", "save", "\u0663"])
+def test_a_form_that_names_a_version_and_no_rule_comes_back_with_what_is_wrong(
+    operator: Browsing, version: str
+) -> None:
+    response = operator.send("/alerts/rules", form_of=NEW, kind="level", version=version, do="save")
+
+    assert response.status_code in {404, 422}
