@@ -1,6 +1,5 @@
 """Authentication and authorization of requests, with rate and concurrency limits per key."""
 
-import asyncio
 import hmac
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ import structlog
 from starlette.types import Scope as HTTPScope
 
 from master_dataset.errors import CassandraUnavailableError
+from serving_layer.caching import SingleFlight
 from serving_layer.errors import (
     ApiKeyMissingError,
     InvalidApiKeyError,
@@ -99,7 +99,7 @@ class KeyCache:
         """
         self._reader, self._operator_key, self._clock, self._now = reader, operator_key, clock, now
         self._anonymous = Caller(ANONYMOUS, anonymous, _READ) if anonymous else None
-        self._reading = asyncio.Lock()
+        self._reads: SingleFlight[None] = SingleFlight()
         self._read_at = float("-inf")
         self._keys: Mapping[str, Key] = {}
         self._ends: dict[str, datetime] = {}
@@ -130,15 +130,19 @@ class KeyCache:
         return Caller.of(key)
 
     async def _known(self) -> Mapping[str, Key]:
-        async with self._reading:  # requests that arrive during the first read wait for it
-            if (began := self._clock()) - self._read_at >= REFRESH_SECONDS:
-                try:
-                    self._keys = {key.id: self._ended(key) for key in await self._reader.keys()}
-                    self._read_at = began
-                except CassandraUnavailableError:
-                    if self._clock() - self._read_at >= STALE_SECONDS:
-                        raise
-            return self._keys
+        if self._clock() - self._read_at >= REFRESH_SECONDS:
+            try:
+                await self._reads.read(None, self._refresh)  # all who wait share a read, and its failure
+            except CassandraUnavailableError:
+                if self._clock() - self._read_at >= STALE_SECONDS:
+                    raise
+        return self._keys
+
+    async def _refresh(self) -> None:
+        """Read the keys, unless they were read since the caller began to wait."""
+        if (began := self._clock()) - self._read_at >= REFRESH_SECONDS:
+            self._keys = {key.id: self._ended(key) for key in await self._reader.keys()}
+            self._read_at = began
 
     def _ended(self, key: Key) -> Key:
         """The key with the earliest end that its rows ever said: somebody may have written a former row again.

@@ -26,12 +26,14 @@ class Stack:
     now: datetime = NOW
     anonymous: str = "default"
     reads: int = 0
+    pause: float = 0.0
 
     def __post_init__(self) -> None:
         self.known = KeyCache(self, "the stack's own", self.anonymous, lambda: self.seconds, lambda: self.now)
 
     async def keys(self) -> Iterable[Key]:
         self.reads += 1
+        await asyncio.sleep(self.pause)
         if self.is_down:
             raise CassandraUnavailableError("It is down.", do="Wait.")
         return list(self.kept.values())
@@ -131,6 +133,19 @@ def test_a_new_key_is_good_once_the_keys_were_read_again(stack: Stack) -> None:
 
     assert stack.caller(text).tenant == "acme"
     assert stack.reads == 2
+
+
+def test_whoever_waits_for_keys_that_cannot_be_read_waits_for_one_failure_of_all(stack: Stack) -> None:
+    text = stack.make()
+    asyncio.run(stack.known.caller(f"Bearer {text}"))
+    stack.reads, stack.is_down, stack.seconds, stack.pause = 0, True, STALE_SECONDS + 1, 0.01
+
+    async def together() -> list[Caller | BaseException]:
+        callers = (stack.known.caller(f"Bearer {text}") for _ in range(20))
+        return await asyncio.gather(*callers, return_exceptions=True)
+
+    assert {type(each) for each in asyncio.run(together())} == {CassandraUnavailableError}
+    assert stack.reads <= 2
 
 
 def test_keys_that_cannot_be_read_are_good_for_five_seconds_and_no_longer(stack: Stack) -> None:
