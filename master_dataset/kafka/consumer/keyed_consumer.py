@@ -85,7 +85,6 @@ class KeyedConsumer:
                     await self._receive(message)
                 self._limit_memory()
                 await self._reread_dropped()
-            await self._workers.stop(self._partitions)
         finally:
             await self._close(committing)
         if self._failure is not None:
@@ -244,6 +243,7 @@ class KeyedConsumer:
             self._committed.pop(id_, None)
 
     async def _close(self, committing: asyncio.Task[None]) -> None:
+        await self._workers.stop(self._partitions)  # after an error, too: a successor reads the same records again
         async with self._commit_lock:  # a commit that has begun must end before the last one, or it would go back
             committing.cancel()
         for partition in self._partitions.values():

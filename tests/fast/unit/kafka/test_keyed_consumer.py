@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.consumer import (
     Backlog,
     ConsumerLimits,
@@ -235,6 +236,37 @@ def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
 
     with pytest.raises(OSError, match="disk"):
         asyncio.run(KeyedConsumer({}, [TOPIC], Broken(), ConsumerLimits(), driver).run())
+    assert driver.is_closed
+    assert driver.committed == [(0, 0)]
+
+
+class Fatal(Message):
+    """What the driver gives once it cannot go on."""
+
+    def error(self) -> KafkaError:
+        return KafkaError(KafkaError._FATAL, "it cannot go on", True)  # noqa: FBT003, SLF001 - its name in the driver
+
+
+def test_a_member_that_the_broker_has_ended_makes_no_more_calls() -> None:
+    """Its successor reads the same records again: two would deliver them, and what fails would be tried for ever."""
+    driver, calls = Driver([*messages(3, "1"), Fatal(0, 3, "1")]), list[int]()
+
+    class Failing(PlayedHandler):
+        async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+            calls.append(records[0].offset)
+            return Retry("it does not answer")
+
+    async def work() -> tuple[int, int]:
+        member = KeyedConsumer({}, [TOPIC], Failing(), ConsumerLimits(longest_wait=0.01), driver)
+        with pytest.raises(BrokerUnavailableError):
+            await member.run()
+        at_end = len(calls)
+        await asyncio.sleep(0.1)
+        return at_end, len(calls)
+
+    at_end, later = asyncio.run(work())
+
+    assert later == at_end
     assert driver.is_closed
     assert driver.committed == [(0, 0)]
 
