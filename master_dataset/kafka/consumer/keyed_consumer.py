@@ -300,7 +300,6 @@ class _Workers:
     async def stop(self, ids: Collection[PartitionId]) -> None:
         """Let running calls of these partitions end, and cancel those that take longer than the limit."""
         stopping = {key: each for key, each in self._running.items() if key[0] in ids}
-        self._failing |= {key: queue.failing_since for key, (_, queue) in stopping.items() if queue.failing_since}
         for _, queue in stopping.values():
             queue.stop()
         if tasks := [task for task, _ in stopping.values()]:
@@ -308,6 +307,8 @@ class _Workers:
             for task in late:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        # Now, not before: a running call may have got through, and its key fails no more.
+        self._failing |= {key: queue.failing_since for key, (_, queue) in stopping.items() if queue.failing_since}
 
     def _on_done(self, _: ConsumerRecord) -> None:
         self.waiting -= 1

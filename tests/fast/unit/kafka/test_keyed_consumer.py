@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -269,6 +270,46 @@ def test_a_member_that_the_broker_has_ended_makes_no_more_calls() -> None:
     assert later == at_end
     assert driver.is_closed
     assert driver.committed == [(0, 0)]
+
+
+def test_a_key_that_has_got_through_while_its_partition_is_taken_away_has_not_failed_since_then() -> None:
+    """Else an endpoint that fails again weeks later counts as one that has failed for weeks, and is suspended."""
+    driver = Driver([*messages(1, "1")])
+
+    class Late(PlayedHandler):
+        async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+            self.taken += [(record.key, record.offset) for record in records]
+            if len(self.taken) == 2:  # the call that is under way
+                await self.gate.wait()
+                return Done()
+            return Retry("it does not answer")
+
+    handler = Late()
+
+    async def work() -> tuple[float, float | None]:
+        member = KeyedConsumer({}, [TOPIC], handler, ConsumerLimits(longest_wait=0.01), driver)
+        running = asyncio.ensure_future(member.run())
+        async with asyncio.timeout(20):
+            while len(handler.taken) < 2:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
+            driver.rebalance()
+            await asyncio.sleep(0.05)
+            handler.gate.set()
+            await asyncio.to_thread(driver.rebalanced.wait)
+            recovered_at = time.time()
+            driver.log.append(Message(0, 1, "1"))
+            while member.failing_since is None:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
+        since = member.failing_since
+        member.stop()
+        await running
+        return recovered_at, since
+
+    recovered_at, since = asyncio.run(work())
+
+    assert driver.committed[0] == (0, 1)
+    assert since is not None
+    assert since >= recovered_at
 
 
 def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
