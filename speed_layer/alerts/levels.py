@@ -27,7 +27,7 @@ def on_event(scan: Scan, shop: ShopClock, payload: object, happened_ms: int) -> 
     """An event may have changed a level of the store."""
     day_s = shop.business_day(happened_ms // 1000)
     if isinstance(payload, Waiting):
-        _set(scan, shop, payload.queue, Level(happened_ms, _length(scan, shop, payload), day_s))
+        _set(scan, shop, payload.queue, Level(happened_ms, _length(scan, shop, payload, day_s), day_s))
     elif isinstance(payload, Count):
         ended_ms = happened_ms + payload.interval_ms
         span = Span(day_s, ended_ms // 1000 + STEP)
@@ -66,12 +66,13 @@ def _set(scan: Scan, shop: ShopClock, name: str, level: Level) -> None:
     _compare(scan, shop, name)
 
 
-def _length(scan: Scan, shop: ShopClock, payload: Waiting) -> int:
-    """The length of a queue: as reported by the sensor, otherwise one more or less than before."""
+def _length(scan: Scan, shop: ShopClock, payload: Waiting, day_s: int) -> int:
+    """The length of a queue: as reported by the sensor, otherwise one more or less than before on that day."""
     if payload.length_after is not None:
         return payload.length_after
     known = scan.state.levels.get(shop.store.id, {}).get(payload.queue)
-    return max(0, (known.value if known else 0) + _STEPS[payload.change])
+    is_of_day = known is not None and known.day_s >= day_s  # a clock may be fast, and the log not yet at that day
+    return max(0, (known.value if known and is_of_day else 0) + _STEPS[payload.change])
 
 
 def _inside(scan: Scan, shop: ShopClock, span: Span) -> int:

@@ -186,3 +186,17 @@ def test_a_rule_that_is_taken_away_takes_its_open_alerts_with_it() -> None:
 
     assert kinds(raised) == [("raised", None)]
     assert kinds(changed) == [("resolved", "rule_changed")]
+
+
+def test_who_waited_at_the_end_of_a_business_day_does_not_wait_on_the_next_one_when_a_clock_is_fast() -> None:
+    """The first event of the new day may arrive before the log has reached that day."""
+    rule = {"kind": "level", "id": "queue", "of": "queue", "above": 2, "minutes": 0}
+    log = WorldLog("queue_events", rule_history_of(rule))
+    midnight = at_ms("2026-03-08 00:00")
+    for waiting in range(2):  # who leaves is not seen
+        log.send(midnight - 10 * MINUTE + waiting * 1000, kind="join", track=f"p{waiting}")
+
+    raised = [*log.send(midnight + 2000, late_ms=-5000, kind="join", track="early"), *log.pass_until(midnight + MINUTE)]
+
+    assert [alert.rule for alert in raised] == []
+    assert [level.value for level in log.fold.state.levels["1"].values()] == [1]
