@@ -116,15 +116,22 @@ class ArchivedSigns:
     ) -> Iterator[ArchivedEvent]:
         if source not in self.masters or not stores:
             return
-        received = pc.field("received_at")
-        where &= pc.field("store").isin(sorted(stores))
-        where &= (received < pa.scalar(self.cut)) & (received >= pa.scalar(since))
-        kept = [_within(batch, within) for batch in self._batches(source, where)]
-        rows = pa.Table.from_batches(kept, _ROWS).unify_dictionaries().combine_chunks()
-        for batch in _first_of_each(rows).to_batches(_AT_ONCE):
+        received, identity = pc.field("received_at"), pc.field("identity_hash")
+        where &= pc.field("store").isin(sorted(stores)) & (received < pa.scalar(self.cut))
+        rows = self._rows(source, where & (received >= pa.scalar(since)), within)
+        if since > UNIX_EPOCH and len(rows):  # some may be repetitions of what was received earlier
+            rows = self._rows(source, where & identity.isin(pc.unique(rows["identity"])), within)
+        first = _first_of_each(rows)
+        first = _within(first.filter(pc.greater_equal(first["received"], (since - UNIX_EPOCH) // _MS * _US)), within)
+        for batch in first.to_batches(_AT_ONCE):
             columns = [batch.column(name).to_pylist() for name in _ROWS.names]
             for store, sensor, happened, ended, came, _, misrouted in zip(*columns, strict=True):
                 yield ArchivedEvent(store, sensor, happened // _US, ended // _US, came // _US, misrouted)
+
+    def _rows(self, source: str, where: pc.Expression, within: Mapping[str, TimeRange]) -> pa.Table:
+        """All deliveries of events of which one may be a sign of life within the range of its store."""
+        kept = [_near(batch, within) for batch in self._batches(source, where)]
+        return pa.Table.from_batches(kept, _ROWS).unify_dictionaries().combine_chunks()
 
     def _batches(self, source: str, where: pc.Expression) -> Iterator[pa.RecordBatch]:
         """With the columns of `_ROWS`."""
@@ -158,14 +165,33 @@ class ArchivedSigns:
         return misrouted
 
 
-def _within(batch: pa.RecordBatch, within: Mapping[str, TimeRange]) -> pa.RecordBatch:
-    """The rows that are signs of life within the range of their store; all of them if there are no ranges."""
+def _near(batch: pa.RecordBatch, within: Mapping[str, TimeRange]) -> pa.RecordBatch:
+    """The rows of `_within`, and earlier deliveries of the same events, which may have come before the range begins."""
     if not within:
         return batch
-    store = pc.index_in(batch["store"].cast(pa.string()), pa.array(list(within)))
+    since, until = _ranges(batch["store"], within)
+    ended = pc.divide(batch["ended"], _US)
+    return batch.filter(pc.and_(pc.greater(ended, since), pc.less(_at_ms(batch), until)))
+
+
+def _within(rows: pa.Table, within: Mapping[str, TimeRange]) -> pa.Table:
+    """The rows that are signs of life within the range of their store; all of them if there are no ranges."""
+    if not within or not len(rows):
+        return rows
+    since, until = _ranges(rows["store"].combine_chunks(), within)
+    at_ms = _at_ms(rows)
+    return rows.filter(pc.and_(pc.greater(at_ms, since), pc.less(at_ms, until)))
+
+
+def _at_ms(rows: pa.RecordBatch | pa.Table) -> pa.Array:
+    return pc.divide(pc.min_element_wise(rows["ended"], rows["received"]), _US)
+
+
+def _ranges(stores: pa.Array, within: Mapping[str, TimeRange]) -> tuple[pa.Array, pa.Array]:
+    """The bounds of the range of each store."""
+    store = pc.index_in(stores.cast(pa.string()), pa.array(list(within)))
     since, until = (pc.take(pa.array([each[bound] for each in within.values()]), store) for bound in (0, 1))
-    at_ms = pc.divide(pc.min_element_wise(batch["ended"], batch["received"]), _US)
-    return batch.filter(pc.and_(pc.greater(at_ms, since), pc.less(at_ms, until)))
+    return since, until
 
 
 def _first_of_each(rows: pa.Table) -> pa.Table:

@@ -216,3 +216,14 @@ def test_each_of_two_silences_that_overlap_gets_its_own_signs(tmp_path: Path) ->
 
     minutes = {each: sorted((sign.at_ms - ms(NOON)) // 60_000 for sign in found[each]) for each in found}
     assert minutes == {long: [1, 2, 3, 4, 5, 6, 7], short: [1, 2], later: [7]}
+
+
+def test_what_comes_again_after_the_last_audit_is_no_sign_of_life_at_another_time(tmp_path: Path) -> None:
+    """Of a fast clock: when it was received says when the sensor was alive, and that is when it came first."""
+    ahead, before, after = NOON - 30 * MINUTE, NOON - 40 * MINUTE, NOON + 10 * MINUTE
+    facts = facts_of(tmp_path, [("s", 1, ahead, before), ("s", 1, ahead, after)])
+    is_known, is_new = (SignQuery("s", "s1", ms(before), ms(NOON - 20 * MINUTE), new) for new in (False, True))
+
+    found = facts.signs("sensor_heartbeats", {is_known, is_new})
+
+    assert found == {is_known: [], is_new: []}
