@@ -36,6 +36,8 @@ HOST, LENGTH, CODING, EXPECT = b"host", b"content-length", b"transfer-encoding",
 CREDENTIALS = b"authorization"
 CHECKED_HEADERS = frozenset({HOST, CODING, EXPECT, CREDENTIALS})
 VALID_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%\[\]:-]+")
+ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
+"""A target that names a host, which counts then, and not `Host` (RFC 9112, 3.2.2)."""
 SEPARATORS = 4
 """Bytes of a header field other than its name and value."""
 HTTP_1_0, HTTP_1_1 = "1.0", "1.1"
@@ -56,11 +58,12 @@ def too_large(most_bytes: int, most_fields: int) -> GalateaError:
     return HeadersTooLargeError(message, do="Send fewer or shorter ones, or use several requests.")
 
 
-def refuse_ambiguous(version: str, fields: Fields) -> None:
+def refuse_ambiguous(version: str, target: bytes, fields: Fields) -> None:
     """Reject heads that intermediaries could read differently. The parser itself rejects contradicting lengths.
 
     Raises:
-        RequestUnreadableError: the version, `Host` or `Transfer-Encoding` is not valid, or there are two keys.
+        RequestUnreadableError: the version, `Host` or `Transfer-Encoding` is not valid, the target names another host,
+            or there are two keys.
         ExpectationUnknownError: `Expect` is not `100-continue`.
     """
     if version not in (HTTP_1_0, HTTP_1_1):
@@ -71,6 +74,8 @@ def refuse_ambiguous(version: str, fields: Fields) -> None:
         raise unreadable("A request needs exactly one header field `Host`.")
     if hosts and not VALID_HOST.fullmatch(hosts[0]):
         raise unreadable("`Host` is not a valid host name.")
+    if hosts and (named := ABSOLUTE.match(target)) and named[1].lower() != hosts[0].lower():
+        raise unreadable("The target and `Host` name different hosts.")
     codings = [value.strip().lower() for name, value in checked if name == CODING]
     if codings and (version == HTTP_1_0 or codings != [b"chunked"]):
         raise unreadable("`Transfer-Encoding` must be `chunked`, in HTTP/1.1.")
@@ -254,7 +259,7 @@ class Connection(HttpToolsProtocol):
         """Check the head of the request. The parser wraps the error, so the original is kept in `_rejection`."""
         try:
             refuse_large(self.url, self.headers, self._limits.header_bytes, self._limits.header_fields)
-            refuse_ambiguous(self.parser.get_http_version(), self.headers)
+            refuse_ambiguous(self.parser.get_http_version(), self.url, self.headers)
         except GalateaError as error:
             self._rejection = error
             raise
