@@ -17,6 +17,7 @@ FORMAT = 1
 """Raised when a release that does not know it must not restore the backup."""
 MANIFEST = "backup.json"
 _CHUNK = 1024 * 1024
+_CHECKSUM = "checksum"
 DAMAGED = "choose another backup; this one cannot be used as it is"
 
 
@@ -88,10 +89,11 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, readable by its owner alone, and flush it."""
-    place = folder / MANIFEST
+    """Write the manifest with its own checksum, readable by its owner alone, and flush it."""
+    place, fields = folder / MANIFEST, msgspec.to_builtins(manifest, str_keys=True)
+    text = msgspec.json.encode({**fields, _CHECKSUM: _checksum_of(fields)})
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+        file.write(msgspec.json.format(text, indent=2) + b"\n")
         file.flush()
         os.fsync(file.fileno())
 
@@ -100,7 +102,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a backup.
 
     Raises:
-        BadFileError: There is no backup in the folder, or it is not complete.
+        BadFileError: There is no backup in the folder, it is not complete, or its manifest was changed.
         OperatorError: A newer release has written it.
     """
     place = folder / MANIFEST
@@ -118,7 +120,11 @@ def read_manifest(folder: Path) -> Manifest:
                 f"the backup in `{folder}` has format {found.format}, and this release knows formats up to {FORMAT}"
             )
             raise OperatorError(message, do=f"restore it with release {found.product} or a newer one")
-        return msgspec.json.decode(text, type=Manifest)
+        fields = msgspec.json.decode(text)
+        said = fields.pop(_CHECKSUM, None)  # None: an earlier build wrote it
+        if said not in (None, _checksum_of(fields)):
+            raise BadFileError(f"`{place}` is damaged: it has changed since it was written", do=DAMAGED)
+        return msgspec.convert(fields, Manifest, str_keys=True)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadFileError(f"`{place}` is damaged: {error}", do=DAMAGED) from error
 
@@ -126,6 +132,11 @@ def read_manifest(folder: Path) -> Manifest:
 class _Format(msgspec.Struct):
     format: int
     product: str = ""
+
+
+def _checksum_of(fields: Mapping[str, object]) -> str:
+    """The SHA-256 of a manifest, however its JSON is laid out. `fields`: all but the checksum."""
+    return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()
 
 
 def checksum(file: Path) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -219,6 +220,28 @@ def test_a_damaged_manifest_is_refused(deployment: MemoryDeployment) -> None:
     folder, _ = deployment.back_up()
     place = folder / "backup.json"
     place.write_bytes(place.read_bytes()[:-40])
+
+    with pytest.raises(BadFileError, match="is damaged"):
+        read_manifest(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("master", {}), ("topics", {}), ("publication", -1), ("publication", 10**30), ("publication", 1.5)],
+        *[("id", "x"), ("product", "x"), ("kafka", "x"), ("secrets_key", ""), ("checksum", "x"), ("another", 1)],
+    ],
+)
+def test_a_manifest_of_which_a_field_was_changed_is_refused(
+    deployment: MemoryDeployment, name: str, value: object
+) -> None:
+    folder, manifest = deployment.back_up()
+    place = folder / "backup.json"
+    fields = json.loads(place.read_text())
+    place.write_text(json.dumps(dict(reversed(fields.items()))))
+    assert read_manifest(folder) == manifest  # another layout changes nothing
+
+    place.write_text(json.dumps(fields | {name: value}))
 
     with pytest.raises(BadFileError, match="is damaged"):
         read_manifest(folder)

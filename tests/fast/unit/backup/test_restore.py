@@ -347,6 +347,7 @@ def test_a_manifest_that_is_damaged_is_named(empty: MemoryDeployment, backup: Pa
 def test_another_number_of_rows_than_the_manifest_says_is_refused(empty: MemoryDeployment, backup: Path) -> None:
     manifest = json.loads((backup / "backup.json").read_text())
     manifest["tables"]["stores"]["rows"] += 1
+    del manifest["checksum"]  # as earlier builds wrote it
     (backup / "backup.json").write_text(json.dumps(manifest))
 
     with pytest.raises(BadFileError, match=r"stores.parquet` of the backup in .+ has \d+ rows instead of \d+"):
