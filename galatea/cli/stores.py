@@ -40,7 +40,9 @@ def load(
     settings = Settings()
     stores, skew, session = read(file), settings.layers.skew, session_for_loads(settings)
     refuse_wrong_clock(session, skew)
-    new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
+    owners = {each.id: each.tenant for each in registered_stores(settings)}
+    new = {each.tenant for each in stores} - set(owners.values())
+    moved = [each for each in stores if each.tenant != owners.get(each.id, each.tenant)]
     to = settings.paths.master_uri, session, stores
     if is_lost:
         begins_at = restore(*to, skew=skew, replaces=was_just_restored(session))
@@ -48,11 +50,15 @@ def load(
         with ProgressSteps("stores", transient=True) as steps:
             begins_at = register(*to, partial(_archived, settings, steps), skew=skew)
     if as_json:
-        print_json({"loaded": len(stores), "takes_effect_at": iso_instant(begins_at)})
+        print_json(
+            {"loaded": len(stores), "takes_effect_at": iso_instant(begins_at), "moved": [each.id for each in moved]}
+        )
         return
     print_message(f"  {len(stores)} stores registered; every process has read them")
     if new:
         print_message(f"  new tenants: {', '.join(sorted(new))}")
+    for each in moved:
+        print_message(f"  store {each.id} and its history belong to tenant {each.tenant} now, not to {owners[each.id]}")
     if begins_at:
         print_message(f"  records that are received from {begins_at:%H:%M:%S} UTC on are read accordingly")
 

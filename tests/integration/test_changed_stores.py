@@ -39,7 +39,7 @@ def test_receipts_that_the_archive_has_not_read_yet_fix_the_currency(stack: Stac
         load(stack, tmp_path, LATE, "KWD")
 
     assert load(stack, tmp_path, NEW, "KWD")["takes_effect_at"]
-    assert load(stack, tmp_path, NEW, "KWD") == {"loaded": 1, "takes_effect_at": None}
+    assert load(stack, tmp_path, NEW, "KWD") == {"loaded": 1, "takes_effect_at": None, "moved": []}
 
 
 def counted(sensor: str, minute: int) -> bytes:

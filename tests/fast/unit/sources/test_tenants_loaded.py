@@ -63,6 +63,22 @@ def test_nothing_is_loaded_into_tables_of_another_release(
     assert (done.exception.do, "035_later.cql" in done.exception.message) == ("galatea migrate", True)
 
 
+@pytest.mark.usefixtures("registered")
+def test_a_store_that_moves_to_another_tenant_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "stores.yaml"
+    stores = [{"id": id_, "timezone": "UTC", "tenant": "acme"} for id_ in ("1", "2", "7")]
+    file.write_text(json.dumps({"stores": stores}))
+    monkeypatch.setattr(registration, "register", lambda *_, **__: None)
+
+    done = CliRunner().invoke(app, ["stores", "load", str(file)])
+    in_json = CliRunner().invoke(app, ["stores", "load", str(file), "--json"])
+
+    assert [line for line in done.stderr.splitlines() if "tenant" in line] == [
+        "  store 1 and its history belong to tenant acme now, not to zeta"
+    ]
+    assert json.loads(in_json.stdout)["moved"] == ["1"]
+
+
 def test_before_any_store_is_registered_that_is_the_next_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cassandra, "session_of", lambda _: RegistryTables())
     of_this_release(monkeypatch)
