@@ -24,5 +24,5 @@ def status(as_json: AsJson = False) -> None:
     print_table(("component", "state", "pid", "where"), rows)
     if any(each["state"] == State.UNSUPERVISED for each in found["components"]):
         print_message(
-            "  the supervisor was killed, so nothing is restarted: galatea up starts all again, down ends all"
+            "  the supervisor was killed, so nothing restarts these components: run galatea up, or galatea down"
         )

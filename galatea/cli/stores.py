@@ -58,7 +58,7 @@ def load(
     if new:
         print_message(f"  new tenants: {', '.join(sorted(new))}")
     for each in moved:
-        print_message(f"  store {each.id} and its history belong to tenant {each.tenant} now, not to {owners[each.id]}")
+        print_message(f"  store {each.id} moved from tenant {owners[each.id]} to {each.tenant}, with its history")
     if begins_at:
         print_message(f"  records that are received from {begins_at:%H:%M:%S} UTC on are read accordingly")
 

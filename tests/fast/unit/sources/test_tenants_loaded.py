@@ -74,7 +74,7 @@ def test_a_store_that_moves_to_another_tenant_is_named(tmp_path: Path, monkeypat
     in_json = CliRunner().invoke(app, ["stores", "load", str(file), "--json"])
 
     assert [line for line in done.stderr.splitlines() if "tenant" in line] == [
-        "  store 1 and its history belong to tenant acme now, not to zeta"
+        "  store 1 moved from tenant zeta to acme, with its history"
     ]
     assert json.loads(in_json.stdout)["moved"] == ["1"]
 
