@@ -130,9 +130,10 @@ def create_recompute(
     Raises:
         OperatorError: A backup is being restored.
     """
-    context = _context_of_command(settings)
+    session = session_of(settings.cassandra.address)
+    refuse_unfinished_restore(session)
     recompute = Recompute(id_ or new_id(), request, by, why, datetime.now(UTC), "asked")
-    Recomputes(context.session).create(recompute)
+    Recomputes(session).create(recompute)
     return recompute.id
 
 
