@@ -39,8 +39,6 @@ from views.core.windows import Windows
 
 Grain = Literal["15m", "hour", "day", "week", "month", "year", "weekday", "hour_of_week", "total"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
-MOST_WINDOWS = 400_000
-"""How many windows of ranges, and of what they are compared with, are kept for stores that share them: 40 MB each."""
 
 
 class WeekPlace(NamedTuple):

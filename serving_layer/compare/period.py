@@ -22,10 +22,12 @@ from zoneinfo import ZoneInfo
 from cachetools import LRUCache, cached
 
 from serving_layer.compare.calendar import ComparisonCalendar
-from serving_layer.timeline import MOST_WINDOWS, QueryRange, Timeline, clock_hours, weekday_and_hour
+from serving_layer.timeline import QueryRange, Timeline, clock_hours, weekday_and_hour
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset
 from views.core.windows import Windows
 
+MOST_WINDOWS = 400_000
+"""How many windows of compared periods are kept for stores that share them."""
 _WINDOWS_OF_A_DAY = ONE_DAY // timedelta(seconds=STEP)
 Placed = tuple[Span, int]
 """Windows, and the point that is compared with them."""

@@ -62,8 +62,7 @@ LONG = 20_000
 ADDED_UP, SPLIT = 5, 5
 """How many windows cost as much as one if stores are added up; and how many as one of cells by more than currency."""
 LABELLED_AT_ONCE = 5_000
-"""Series that get their titles before other requests have their turn; at least 64 reads of Cassandra, if receipts have
-them."""
+"""Series that get their titles before other requests have their turn. Titles of receipts take 64 reads of Cassandra."""
 MOST_BYTES = 32 * 1024 * 1024
 """The longest JSON of an answer that is built as a whole: several metrics, cells, or a table. Half a million points."""
 

@@ -170,8 +170,8 @@ class _Time(NamedTuple):
     """Where a point lies.
 
     Attributes:
-        has_begun: whether it has, so that nothing means zero.
-        is_over: whether it is, so that nobody should be inside.
+        has_begun: whether it has begun, so that a sum without events is zero.
+        is_over: whether it is over, so that nobody should be inside.
         has_several_days: whether devices may count on several days.
     """
 

@@ -31,7 +31,7 @@ from serving_layer.query.periods_compared import periods_compared, together
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.store_facts import StoreFacts, SummedFacts
 from serving_layer.responses.metrics import Compared, LeftOut
-from serving_layer.timeline import PointLabel, Timeline, WeekPlace, zone_named
+from serving_layer.timeline import Period, PointLabel, Timeline, WeekPlace, zone_named
 from views.core.local_time import STEP, BusinessDays, Span, disjoint
 from views.core.windows import Windows
 
@@ -159,6 +159,10 @@ class PeriodTotals:
     is_loading: bool = False
     counts: dict[int, bool] = field(default_factory=dict)
 
+    def reach(self, other: "Period | PeriodTotals") -> None:
+        """Know of windows until then as well."""
+        self.begun, self.over = max(self.begun, other.begun), max(self.over, other.over)
+
     def merge(self, other: "PeriodTotals") -> int:
         """Add the states of other stores; how many points are new."""
         new = sum(mine.merge(theirs) for mine, theirs in zip(self.sums, other.sums, strict=True))
@@ -168,7 +172,7 @@ class PeriodTotals:
         for number, covered in other.covered.items():
             self.covered.setdefault(number, Covered()).add(covered.alive, covered.expected)
         self.covered_of_all.add(other.covered_of_all.alive, other.covered_of_all.expected)
-        self.begun, self.over = max(self.begun, other.begun), max(self.over, other.over)
+        self.reach(other)
         self.is_loading |= other.is_loading
         for number, counts in other.counts.items():
             self.counts[number] = self.counts.get(number, False) or counts
@@ -201,7 +205,7 @@ class PeriodTotals:
         if query.only_covered:
             for number in numbers:
                 self.counts[labels[number]] = self.counts.get(labels[number], False) or number not in states.uncovered
-        self.begun, self.over = max(self.begun, states.period.begun), max(self.over, states.period.over)
+        self.reach(states.period)
         self.is_loading |= states.period.is_loading
         return new
 
@@ -282,10 +286,7 @@ class GroupStates:
         knows_days = DEVICE_DAYS in query.metric.flags
         self._add_points(part, numbers, compared, apart, is_missing=reason is not None, knows_days=knows_days)
         new, is_elsewhere = len(self.points) - had, part.spans is not None
-        self.now.begun, self.now.over = (
-            max(self.now.begun, part.now.period.begun),
-            max(self.now.over, part.now.period.over),
-        )
+        self.now.reach(part.now.period)
         if numbers and reason:
             self.missing.add(id_)
             self.reasons.add(reason)
